@@ -133,7 +133,7 @@ all: $(lib) $(so) $(progs) $(BUILD)/beton.pc $(BUILD)/man/man3/stamp $(completio
 $(lib): $(lib_objs)
 # Link objects, not the archive: the linker drops members of an archive that no
 # object refers to.
-$(so): $(lib_objs)
+$(so) $(python_dir)/$(SONAME): $(lib_objs) loader/libbeton.map
 $(parts): $(call obj,$(prog_src))
 $(BUILD)/betonfs: $(call obj,fs/mount/betonfs.c) $(parts) $(lib)
 $(BUILD)/mkfs.beton: $(call obj,loader/tools/mkfs/mkfs.c) $(parts) $(lib)
@@ -147,7 +147,7 @@ $(call obj,$(call in,loader/tools/mkfs loader/tools/ui)) $(fuzzers) $(replays): 
 
 fuzz_libs = $(base_libs) $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
 base_libs := $(call pkg,--libs,libjpeg libpng jansson liblz4) -ldl -lm -lpthread
-$(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
+$(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) -Wl,--version-script=loader/libbeton.map $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
 $(BUILD)/mkfs.beton: private LDLIBS += $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
 $(so) $(python_dir)/$(SONAME) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
@@ -165,7 +165,7 @@ $(lib) $(parts) $(BUILD)/generator.a:
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(so):
 	$(call say,LD)
-	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(filter %.o,$^) $(LDLIBS)
 	$(Q)ln -sf libbeton.so $(BUILD)/$(SONAME)
 $(progs) $(units) $(bench):
 	$(call say,LD)
@@ -180,10 +180,10 @@ python: $(if $(python_include),$(python_files) $(python_dir)/_beton$(python_suff
 $(python_dir)/_beton$(python_suffix): $(python_objs) $(python_dir)/$(SONAME)
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(python_objs) $(python_dir)/$(SONAME)
-$(python_dir)/$(SONAME): $(lib_objs)
+$(python_dir)/$(SONAME):
 	@mkdir -p $(@D)
 	$(call say,LD)
-	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(filter %.o,$^) $(LDLIBS)
 $(python_files): $(python_dir)/%: contrib/python/betonfs/%
 	@mkdir -p $(@D)
 	$(Q)cp $< $@

@@ -12,8 +12,13 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/codec/codec.h"
+#include "loader/sized.h"
 
-enum { ERROR_SIZE = 1024 };
+enum {
+	ERROR_SIZE = 1024,
+	/* Smallest size of the options: no member but the size is needed. */
+	OPTIONS_MIN = offsetof(struct beton_dataset_options, log),
+};
 
 /* A codec. A thread takes it out of the pool while it decodes. */
 struct pooled {
@@ -64,22 +69,24 @@ static struct beton_dataset *create(const struct beton_dataset_options *o)
 	return d;
 }
 
-int beton_dataset_open(const char *path, const struct beton_dataset_options *o,
+int beton_dataset_open(const char *path,
+		       const struct beton_dataset_options *options,
 		       struct beton_dataset **out)
 {
+	struct beton_dataset_options o;
 	struct beton_dataset *d;
-	int r;
+	int r = sized_take(&o, sizeof(o), options, OPTIONS_MIN);
 
-	if (o->size != sizeof(*o))
-		return -EINVAL;
-	d = create(o);
+	if (r)
+		return r;
+	d = create(&o);
 	r = d ? start(d, path) : -ENOMEM;
 	if (!r) {
 		*out = d;
 		return 0;
 	}
-	if (o->error && o->error_size)
-		snprintf(o->error, o->error_size, "%s",
+	if (o.error && o.error_size)
+		snprintf(o.error, o.error_size, "%s",
 			 d && d->last_logged[0] ? d->last_logged
 						: strerror(-r));
 	beton_dataset_close(d);

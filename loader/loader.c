@@ -38,8 +38,8 @@ static int take_batch(struct beton_loader *l, const struct beton_batch **out)
 	if (r || !l->telemetry.entry)
 		return r;
 	ring_throughput(l->ring, &throughput);
-	telemetry_tell(&l->telemetry, throughput.samples, throughput.batches,
-		       throughput.wait_ns);
+	telemetry_report(&l->telemetry, throughput.samples, throughput.batches,
+			 throughput.wait_ns);
 	return 0;
 }
 

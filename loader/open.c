@@ -19,6 +19,7 @@
 #include "loader/graph/op.h"
 #include "loader/jit/jit.h"
 #include "loader/run/footprint.h"
+#include "loader/sized.h"
 
 enum {
 	PREFETCH_DEFAULT = 2,
@@ -88,26 +89,18 @@ static bool is_job_name(const char *name)
 	return size < ZEROCOPY_JOB_SIZE;
 }
 
-/* Copies the members that the caller's version of the struct has. If the caller
-   was compiled for a later version, its additional members must be 0. */
 static int take_options(const struct beton_loader_options *from,
 			struct beton_loader_options *out, char *why)
 {
-	const char *bytes = (const char *)from;
-	bool known = from->size >= OPTIONS_MIN;
+	int r = sized_take(out, sizeof(*out), from, OPTIONS_MIN);
 
-	for (size_t i = sizeof(*out); known && i < from->size; i++)
-		known = !bytes[i];
-	*out = (struct beton_loader_options){ .size = sizeof(*out) };
-	if (!known) {
+	if (r) {
+		*out = (struct beton_loader_options){ .size = sizeof(*out) };
 		snprintf(why, LOADER_ERROR_SIZE,
 			 "options of %zu bytes, this library's have %zu",
 			 from->size, sizeof(*from));
-		return -EINVAL;
 	}
-	memcpy(out, from, min_u64(from->size, sizeof(*out)));
-	out->size = sizeof(*out);
-	return 0;
+	return r;
 }
 
 static int check_options(const struct beton_loader_options *o, char *why)

@@ -13,8 +13,15 @@
 #include "loader/codec/codec.h"
 #include "loader/codec/marker.h"
 #include "loader/resize/resample.h"
+#include "loader/sized.h"
 
-enum { PAGE_SIZE_DEFAULT = 8 << 20, QUALITY_DEFAULT = 90, SIDE_MAX = 65535 };
+enum {
+	PAGE_SIZE_DEFAULT = 8 << 20,
+	QUALITY_DEFAULT = 90,
+	SIDE_MAX = 65535,
+	/* Smallest size of the options: no member but the size is needed. */
+	OPTIONS_MIN = offsetof(struct beton_writer_options, page_size),
+};
 
 struct beton_writer {
 	struct log log;
@@ -67,20 +74,23 @@ static int open_writer(struct beton_writer *w, const char *path,
 
 int beton_writer_open(const char *path, const struct beton_writer_field *fields,
 		      size_t num_fields, uint64_t samples,
-		      const struct beton_writer_options *o,
+		      const struct beton_writer_options *options,
 		      struct beton_writer **out)
 {
+	struct beton_writer_options o;
 	struct beton_writer *w;
-	int r;
+	int r = sized_take(&o, sizeof(o), options, OPTIONS_MIN);
 
-	if (o->size != sizeof(*o) || num_fields > UINT16_MAX)
+	if (r)
+		return r;
+	if (num_fields > UINT16_MAX)
 		return -EINVAL;
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
-	log_init(&w->log, o->log, o->log_arg);
+	log_init(&w->log, o.log, o.log_arg);
 	w->num_fields = num_fields;
-	r = open_writer(w, path, fields, samples, o->page_size);
+	r = open_writer(w, path, fields, samples, o.page_size);
 	if (r)
 		beton_writer_abort(w);
 	else

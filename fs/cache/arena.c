@@ -20,12 +20,12 @@ enum {
 /* Frames are numbered in 32 bits. */
 static const uint64_t RESERVE_MAX = ((uint64_t)1 << 32) * ARENA_FRAME;
 
-/* The list that a chunk is in, by the frames that it can give. */
+/* The lists of chunks, by the frames that a chunk can supply. */
 enum list {
 	LIST_NONE,  /* not opened yet, or all frames are used */
 	LIST_READY, /* has free frames that are resident */
-	LIST_HOLES, /* has only free frames that were given back */
-	LIST_EMPTY, /* opened before, nothing is resident */
+	LIST_HOLES, /* has only free frames, none of them resident */
+	LIST_EMPTY, /* opened before, no frame is resident */
 	LISTS,
 };
 
@@ -66,8 +66,8 @@ static enum list list_of(const struct chunk *c)
 	return c->num_resident < CHUNK_FRAMES ? LIST_HOLES : LIST_NONE;
 }
 
-/* Moves a chunk to the end of the list where it belongs now. The chunk at the
-   head is used up first, while the others gather free neighbors. */
+/* Moves a chunk to the end of the list that matches its free frames. The chunk
+   at the head is used up first, while the others gather free neighbors. */
 static void relist(struct arena *a, struct chunk *c)
 {
 	enum list list = list_of(c);
@@ -89,8 +89,8 @@ static uint64_t memory_of_machine(void)
 	       (uint64_t)sysconf(_SC_PAGE_SIZE);
 }
 
-/* Reserves address space only, which is left out of core dumps. A child of
-   fork() does not get it: it would keep what this process frees, and copy what
+/* Reserves address space only. Core dumps and children of fork() do not contain
+   it: a child would hold memory that this process frees, and copy memory that
    this process writes. */
 static int reserve_addresses(struct arena *a, uint64_t bytes)
 {
@@ -146,7 +146,7 @@ void arena_close(struct arena *a)
 	free(a);
 }
 
-/* Makes a chunk usable of which nothing is resident: as a huge page, which is
+/* Makes a chunk usable that has no resident frame: as a huge page, which is
    resident as a whole from the first touch, or in small pages. */
 static bool open_chunk(struct arena *a, struct chunk *c, bool huge)
 {
@@ -257,8 +257,8 @@ int arena_alloc(struct arena *a, uint32_t *frames, uint32_t n)
 	return 0;
 }
 
-static void give_back_run(struct arena *a, struct chunk *c, unsigned first,
-			  unsigned n)
+static void return_run(struct arena *a, struct chunk *c, unsigned first,
+		       unsigned n)
 {
 	madvise(chunk_bytes(a, c) + (uint64_t)first * ARENA_FRAME,
 		(uint64_t)n * ARENA_FRAME, MADV_DONTNEED);
@@ -275,9 +275,9 @@ static bool is_spare(const struct chunk *c, unsigned i)
 	       1;
 }
 
-/* Gives back up to `surplus` free frames of a chunk. From now on it has small
-   pages, for the kernel would make them huge again. */
-static void give_back_frames(struct arena *a, struct chunk *c, uint64_t surplus)
+/* Returns up to `surplus` free frames of a chunk to the kernel. The chunk has
+   small pages from then on, because the kernel would make them huge again. */
+static void return_frames(struct arena *a, struct chunk *c, uint64_t surplus)
 {
 	unsigned n;
 
@@ -288,7 +288,7 @@ static void give_back_frames(struct arena *a, struct chunk *c, uint64_t surplus)
 				break;
 		}
 		if (n)
-			give_back_run(a, c, i, n);
+			return_run(a, c, i, n);
 		surplus -= n;
 	}
 	relist(a, c);
@@ -297,8 +297,7 @@ static void give_back_frames(struct arena *a, struct chunk *c, uint64_t surplus)
 static void trim(struct arena *a)
 {
 	while (a->resident > a->limit && a->lists[LIST_READY])
-		give_back_frames(a, a->lists[LIST_READY],
-				 a->resident - a->limit);
+		return_frames(a, a->lists[LIST_READY], a->resident - a->limit);
 }
 
 void arena_free(struct arena *a, const uint32_t *frames, uint32_t n)

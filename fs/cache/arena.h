@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Frames of 4 KiB out of huge pages. Address space is reserved once. Memory is
- * touched 2 MiB at a time, or in small pages where 2 MiB more would exceed the
- * limit. Resident memory never exceeds the limit, except for the books: 160
- * bytes per 2 MiB. After the limit is lowered, resident memory falls as frames
- * are freed.
- *
- * Not thread-safe, except arena_at(): the owner locks.
+ * touched 2 MiB at a time, or in small pages if 2 MiB more would exceed the
+ * limit. Resident memory never exceeds the limit, except for bookkeeping: 160
+ * bytes per 2 MiB. If the limit is lowered, resident memory shrinks as frames
+ * are freed. Only arena_at() is thread-safe; the owner locks.
  */
 #ifndef FS_CACHE_ARENA_H
 #define FS_CACHE_ARENA_H
@@ -27,17 +25,19 @@ void arena_close(struct arena *arena);
 int arena_alloc(struct arena *arena, uint32_t *frames, uint32_t n);
 void arena_free(struct arena *arena, const uint32_t *frames, uint32_t n);
 
-/* From any thread; valid while the frame is allocated. */
+/* Returns the memory of a frame, valid while the frame is allocated. Any thread
+   may call it. */
 void *arena_at(const struct arena *arena, uint32_t frame);
 
-/* In bytes. Resident is an upper bound: memory that was touched and not given
-   back to the kernel. */
+/* These are in bytes. Resident memory is an upper bound: touched memory that
+   was not returned to the kernel. */
 uint64_t arena_used(const struct arena *arena);
 uint64_t arena_limit(const struct arena *arena);
 uint64_t arena_resident(const struct arena *arena);
 
-/* Rounds down to whole frames, and to the reserved address space. Free frames
-   beyond the limit are given back at once, used ones as they are freed. */
+/* Rounds down to whole frames, and to the reserved address space. Free
+   frames beyond the limit return to the kernel at once, used ones as they
+   are freed. */
 void arena_set_limit(struct arena *arena, uint64_t bytes);
 
 #endif

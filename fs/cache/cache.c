@@ -10,13 +10,13 @@
 #include "fs/util/cleanup.h"
 
 enum {
-	/* A read of less than about two pages costs the same whatever its size.
-	 */
+	/* Reads of less than about two pages cost the same for any size. */
 	CHUNK_BYTES = 8 << 10,
 	CHUNK_SAMPLES_MAX = 1024,
 	/* Metadata that is read at a time, unless one record is larger. */
 	RECORDS_BYTES = 1 << 20,
-	/* A chunk may take this part of the limit; larger ones are not kept. */
+	/* A chunk may take this part of the limit; larger ones are not
+	   cached. */
 	CHUNK_SHARE = 16,
 };
 
@@ -86,8 +86,8 @@ static uint64_t samples_before(const struct cache_file *file, uint64_t chunk)
 	return min_u64(chunk * file->per, file->ds->format.samples);
 }
 
-/* How many of the chunks have their records within RECORDS_BYTES; at least one.
- */
+/* Returns the number of chunks whose records fit into RECORDS_BYTES; at least
+   one. */
 static unsigned records_together(const struct cache_file *file,
 				 struct chunk *const *chunks, unsigned n)
 {
@@ -100,7 +100,7 @@ static unsigned records_together(const struct cache_file *file,
 	return i;
 }
 
-/* Finds where some chunks lie, with one read of the metadata for all. */
+/* Finds the offsets of some chunks, with one read of the metadata for all. */
 static int locate_with_one_read(struct cache_file *file, struct chunk **chunks,
 				unsigned n)
 {
@@ -190,7 +190,7 @@ static void chunk_done(void *arg, struct chunk *g)
 		     atomic_load(&g->error) ? CHUNK_FAILED : CHUNK_READY);
 }
 
-/* Gives memory to chunks. Moves those that are to be read to the front and
+/* Gives memory to chunks. Moves the chunks that are to be read to the front and
    returns their number. A nonzero `*error` has failed them all. */
 static unsigned prepare_chunks(struct cache *c, struct chunk **chunks,
 			       unsigned n, uint64_t must, int *error)
@@ -232,8 +232,8 @@ int cache_fetch(struct cache_file *file, const struct cache_want *want)
 
 /* --- reading values --- */
 
-/* The chunk of a value, with a reference, after a read if it is missing. NULL:
-   it cannot be read, or there is no room. */
+/* Returns the chunk of a value with a reference, and reads it first if it is
+   missing. NULL: it cannot be read, or there is no room. */
 static struct chunk *need_chunk(struct cache_file *file, uint64_t index,
 				struct payload_tally *tally)
 {
@@ -272,8 +272,8 @@ static int read_value(struct payloads *payloads, uint64_t sample, void *buf,
 	count_value(&c->counts, tally, PAYLOAD_BYTES, size);
 	if (copied)
 		return 0;
-	/* A failed read of a whole chunk says nothing about this value: read it
-	   alone. */
+	/* If the read of a whole chunk has failed, this value may still be
+	   readable: read it alone. */
 	count_value(&c->counts, tally, PAYLOAD_BYPASSED, 1);
 	return source_read(file->ds->source, buf, size, off);
 }
@@ -369,7 +369,9 @@ void cache_close(struct cache *c)
 	free(c);
 }
 
-/* --- what the owner sets and asks --- */
+/*
+ * --- settings and statistics for the owner ---
+ */
 
 bool cache_has(struct cache_file *file, uint64_t chunk)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page cache of an engine: the payloads of its datasets, read past the
- * kernel's cache, within a hard limit. Each page is read once, however many
- * readers wait for it. The chunk that is needed last is evicted first; the
- * owner knows the order. Evicted chunks may stay compressed in a cold tier.
+ * The page cache of an engine: the payloads of its datasets, read by direct
+ * I/O, within a hard limit. Each page is read once for all readers that wait
+ * for it. If memory is short, the cache evicts the chunk that is needed last;
+ * the owner provides that order. Evicted chunks may stay compressed in a cold
+ * tier.
  *
  * fs/cache/table finds chunks, fs/cache/evict makes room for them, and this
  * module reads them. Thread-safe. Locks: `room.lock`, then one of a shard;
@@ -17,8 +18,9 @@
 struct cache_options {
 	uint64_t limit; /* bytes, with all but the cold tier */
 	uint64_t cold;	/* bytes of the cold tier; 0: none */
-	/* When a chunk is needed next: smaller is sooner, CACHE_NEVER is never.
-	   Called with locks held: it may take no lock of the cache. */
+	/* Returns when a chunk is needed next: smaller is sooner,
+	   CACHE_NEVER is never. Called with locks held: it may take no lock
+	   of the cache. */
 	uint64_t (*next_use)(void *arg, const struct cache_file *file,
 			     uint64_t chunk);
 	/* A read for `owner` has ended; `bytes` is 0 if it failed. */
@@ -30,7 +32,7 @@ struct cache_options {
 };
 
 int cache_open(const struct cache_options *options, struct cache **out);
-/* No thread reads from the cache any more. Takes NULL. */
+/* Closes the cache. No thread may still read from it. Takes NULL. */
 void cache_close(struct cache *cache);
 
 /* Call before the first read. -E2BIG beyond CACHE_FILES_MAX. The dataset is
@@ -57,13 +59,13 @@ struct cache_want {
  */
 int cache_fetch(struct cache_file *file, const struct cache_want *want);
 
-/* A use of a chunk is over, so its next use has changed. */
+/* Call after a use of a chunk, because its next use has changed. */
 void cache_touch(struct cache_file *file, uint64_t chunk);
 
-/* Reads under way. */
+/* Returns the number of unfinished reads. */
 unsigned cache_reads(const struct cache *cache);
 
-/* next_use() returns other values than before, for any chunk. */
+/* Call if next_use() returns other values than before, for any chunk. */
 void cache_rekey(struct cache *cache);
 
 /* Evicts down to a new limit. */
@@ -72,8 +74,8 @@ void cache_set_limit(struct cache *cache, uint64_t bytes);
 /* Counters since open. */
 struct cache_stats {
 	uint64_t hits;	   /* values that were in the cache */
-	uint64_t stalled;	   /* the read was under way: the reader waited */
-	uint64_t misses;   /* values that nothing had asked for before */
+	uint64_t stalled;  /* the read was not complete: the reader waited */
+	uint64_t misses;   /* values that nothing had requested before */
 	uint64_t bypassed; /* read without the cache */
 	uint64_t reads;	   /* requests to the device */
 	uint64_t read_bytes;
@@ -90,10 +92,10 @@ struct cache_stats {
 
 void cache_stats(struct cache *cache, struct cache_stats *out);
 
-/* How long batches waited for values that were late or missed. */
+/* Time that batches waited for values that were stalled or missed. */
 const struct counters *cache_waits(const struct cache *cache);
 
-/* The counters that are known for each reader. */
+/* The counters that exist for each reader. */
 struct cache_counts {
 	uint64_t hits;
 	uint64_t stalled;

@@ -15,8 +15,7 @@ enum {
 	   the least size holds no batch. */
 	CACHE_USEFUL = 64 << 20,
 	CACHE_LEAST = 4 << 20,
-	/* Samples of bytes, over all datasets, that are compressed for a try.
-	 */
+	/* Pieces of the datasets that are compressed to measure the ratio. */
 	PROBES = 16,
 	PROBE_BYTES = 64 << 10,
 };
@@ -112,8 +111,8 @@ static void choose_cold(struct cache_choice *t, struct dataset *const *datasets,
 		 t->cold_size ? "a" : "no", 100 * ratio);
 }
 
-/* Half of the memory: the rest is for the process and for others. Writes why it
-   is little. */
+/* Half of the memory: the rest is for the process and for others. Writes the
+   reason if it is little. */
 static uint64_t half_of(const struct memory *memory, char *why, size_t size)
 {
 	uint64_t half = max_u64(CACHE_LEAST, memory->available / 2);

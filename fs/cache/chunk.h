@@ -56,14 +56,13 @@ struct chunk {
 	uint32_t *frames;
 };
 
-/*
- * Finds where the payloads of `n` samples lie, by their metadata records; what
- * is damaged, or lies in too many places, is left out.
- */
+/* Finds the offsets of the payloads of `n` samples lie, by their metadata
+   records; what is damaged, or lies in too many places, is left out. */
 void chunk_locate(struct chunk *g, struct dataset *ds, const uint8_t *records,
 		  uint64_t first, uint64_t n);
 
-/* Copies a range of the file out. False if the chunk does not cover it. */
+/* Copies a range of the file to the caller. Returns false if the chunk does not
+   cover it. */
 bool chunk_copy(const struct chunk *g, const struct arena *arena, void *buf,
 		size_t size, uint64_t off);
 

@@ -20,8 +20,8 @@ enum {
 	HEADER = 4,
 	/*
 	 * Bytes of an item that are tried first, LZ4's acceleration, and the
-	 * limit of the result in eighths. A hasty try misses some matches, so
-	 * it need save less than the final result must.
+	 * limit of the result in eighths. A fast try misses some matches.
+	 * Therefore it may save less than the final result must.
 	 */
 	PROBE = 16 << 10,
 	PROBE_HASTE = 4,
@@ -33,8 +33,8 @@ enum {
 	ITEM_TYPICAL = 16 << 10,
 	/* Bytes of malloc for an item, and the heap's two pointers. */
 	ITEM_BOOKS = 32,
-	/* The part of the limit that is for books: an item of one frame has 90
-	   bytes of them, larger ones less in proportion. */
+	/* The part of the limit for bookkeeping: 90 bytes for an item of one
+	   frame, less in proportion for larger items. */
 	BOOKS_PART = 32,
 };
 
@@ -50,7 +50,7 @@ struct item {
 };
 
 struct cold {
-	pthread_mutex_t lock; /* guards all that follows */
+	pthread_mutex_t lock; /* guards the members below */
 	struct arena *arena;
 	struct heap heap;
 	struct item **buckets;
@@ -195,8 +195,8 @@ static size_t pack(const struct iovec *in, size_t size, uint8_t *out,
 
 /*
  * The largest result that is worth keeping: three quarters of the size, and at
- * least a frame less. Beyond that, decompressing costs more than the room is
- * worth.
+ * least a frame less. If less is saved, decompressing costs more than the room
+ * is worth.
  */
 static size_t worth_keeping(size_t size)
 {
@@ -321,8 +321,9 @@ void cold_close(struct cold *c)
 	free(c);
 }
 
-/* Whether to compress at all. Not after a streak of failures, except for one
-   item in many, and not if a quarter of the size would find no room. */
+/* Returns whether to compress an item. After a streak of failures, only one
+   item in many is tried. If a quarter of the size would find no room, none
+   is. */
 static bool is_worth_trying(struct cold *c, uint64_t key, uint64_t size,
 			    uint64_t next_use)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cold tier: compressed copies (LZ4) of evicted chunks, within a hard limit
- * that includes its books. Items that do not shrink are detected early and cost
- * little. The item that is used latest is evicted first.
+ * that includes its bookkeeping. Items that do not shrink are detected early
+ * and cost little. The item that is used latest is evicted first.
  *
  * Thread-safe. cold.lock is held while items and frames change owners, never
  * while bytes are compressed, decompressed or copied. No other lock is taken
@@ -18,7 +18,7 @@
 
 struct cold;
 
-/* An item of at most this many bytes is kept; a larger one is dropped. */
+/* The maximum size of an item; a larger one is dropped. */
 enum { COLD_ITEM_MAX = 16 << 20 };
 
 int cold_open(uint64_t limit_bytes, struct cold **out);
@@ -26,9 +26,9 @@ int cold_open(uint64_t limit_bytes, struct cold **out);
 void cold_close(struct cold *cold);
 
 /*
- * Keeps a compressed copy, in place of an older one with this key. `next_use`:
- * the greater, the sooner it is evicted. Returns false if it is dropped: it
- * does not shrink, or all items in the tier are needed no later.
+ * Stores a compressed copy, which replaces an older one with this key.
+ * `next_use`: the greater, the sooner it is evicted. Returns false if it is
+ * dropped: it does not shrink, or all items in the tier are needed no later.
  */
 bool cold_put(struct cold *cold, uint64_t key, const struct iovec *in,
 	      unsigned n, uint64_t next_use);
@@ -45,15 +45,15 @@ struct cold_stats {
 	uint64_t dropped_incompressible;
 	uint64_t dropped_full; /* not counting evicted items */
 	uint64_t hits;
-	uint64_t in_bytes;  /* of all items that were kept, before */
-	uint64_t out_bytes; /* and after compression */
-	uint64_t used;	    /* bytes of frames and books now */
+	uint64_t in_bytes;  /* of all stored items, before compression */
+	uint64_t out_bytes; /* and after it */
+	uint64_t used;	    /* current bytes of frames and bookkeeping */
 	uint64_t items;	    /* now */
 };
 
 void cold_stats(struct cold *cold, struct cold_stats *out);
 
-/* The compression ratio of some bytes: 1 if they do not shrink. */
+/* Returns the compression ratio of some bytes: 1 if they do not shrink. */
 double cold_probe(const void *bytes, size_t size);
 
 #endif

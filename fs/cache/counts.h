@@ -28,7 +28,8 @@ static inline void count(struct counts *c, enum counter what, uint64_t n)
 	atomic_fetch_add_explicit(&c->counters[what], n, memory_order_relaxed);
 }
 
-/* Counts for the cache, and for the reader's tally if there is one. */
+/* Counts a value for the cache, and for the reader's tally unless it is
+   NULL. */
 static inline void count_value(struct counts *c, struct payload_tally *tally,
 			       enum payload_count what, uint64_t n)
 {

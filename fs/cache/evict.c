@@ -10,12 +10,13 @@
 #include "fs/util/clock.h"
 
 enum {
-	/* The part of the limit that is for the books of chunks: 1/32. */
+	/* The part of the limit for bookkeeping of chunks: 1/32. */
 	OVERHEAD_SHARE = 32,
-	/* Making all keys anew takes at most 1/REKEY_SHARE of the time, because
-	   all reads wait for it. Meanwhile those of new readers are missing. */
+	/* Computing all keys again takes at most 1/REKEY_SHARE of the time,
+	   because all reads wait for it. In between, the keys ignore new
+	   readers. */
 	REKEY_SHARE = 10,
-	/* Milliseconds that are too few to count. */
+	/* Ignore shorter times, in milliseconds. */
 	REKEY_FREE_MS = 1,
 };
 
@@ -44,7 +45,8 @@ static void rekey_chunk(struct room *room, struct chunk *g)
 		return;
 	}
 	g->node.key = evict_key(room, g);
-	/* Without memory for the heap it stays touched, and is tried again. */
+	/* If there is no memory for the heap, the chunk stays touched, and a
+	   later call tries again. */
 	if (heap_push(&room->heap, &g->node))
 		table_mark_touched(s, g);
 }
@@ -86,9 +88,9 @@ static void rekey_touched(struct room *room)
 }
 
 /*
- * Takes a chunk out of the heap and the table. False if it has references or
- * was just used: it stays in the table, and comes back to the heap when it is
- * touched.
+ * Removes a chunk from the heap and the table. If it has references or was just
+ * used, returns false; then it stays in the table, and returns to the heap when
+ * it is touched.
  */
 static bool take_chunk_out(struct room *room, struct chunk *g)
 {
@@ -108,7 +110,7 @@ static uint64_t cold_key(const struct chunk *g)
 	return g->index | (uint64_t)g->file->id << CACHE_FILE_SHIFT;
 }
 
-/* Compresses an evicted chunk, with the lock released meanwhile. */
+/* Compresses an evicted chunk. Releases the lock meanwhile. */
 static void keep_chunk_cold(struct room *room, const struct chunk *g,
 			    uint64_t key)
 {
@@ -154,7 +156,7 @@ int evict_make_room(struct room *room, uint64_t bytes, uint64_t overhead,
 		top = heap_top(&room->heap);
 		if (!top || top->key <= key)
 			return -ENOSPC;
-		/* Readers have advanced since it got its key. */
+		/* Readers have advanced since the chunk got its key. */
 		now = evict_key(room, (struct chunk *)top);
 		if (now < top->key) {
 			heap_update(&room->heap, top, now);
@@ -193,8 +195,8 @@ void evict_set_limit(struct room *room, uint64_t bytes)
 	now = arena_limit(room->arena);
 	room->limit = bytes;
 	bytes -= bytes / OVERHEAD_SHARE;
-	/* Makes as much room as must be given up. Chunks that are in use now
-	   are evicted when they are not any more. */
+	/* Evicts until the chunks fit into the limit. Chunks in use are evicted
+	   after their use. */
 	lower = now - min_u64(now, bytes);
 	evict_make_room(room, lower, 0, 0);
 	arena_set_limit(room->arena, bytes);

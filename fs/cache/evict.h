@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of a page cache, within a hard limit: which chunks are evicted,
- * and in which order. The chunk that is needed last goes first; it may stay
+ * The memory of a page cache, within a hard limit: chooses the chunks to evict,
+ * and their order. The chunk that is needed last is evicted first; it may stay
  * compressed in a cold tier.
  *
  * Locks: room.lock, then one of a shard of the table. Private to fs/cache.
@@ -27,7 +27,7 @@ struct room {
 	struct heap heap;
 	uint64_t limit;
 	uint64_t overhead;
-	int64_t rekey_ns;    /* not before: when all keys may be made anew */
+	int64_t rekey_ns;    /* earliest time to compute all keys again */
 	atomic_bool stale;   /* all keys in the heap are out of date */
 	atomic_bool is_full; /* chunks have keys: something was evicted */
 };
@@ -38,20 +38,21 @@ int evict_open(struct room *room, uint64_t limit, uint64_t cold);
 /* Takes zeros. */
 void evict_close(struct room *room);
 
-/* Fills a chunk from the cold tier. False if it is not there. */
+/* Fills a chunk from the cold tier. Returns false if the tier does not contain
+   it. */
 bool evict_take_cold(struct room *room, struct chunk *g);
 
-/* Evicts down to a new limit. Chunks with references go when these are dropped.
- */
+/* Evicts down to a new limit. Chunks with references are evicted after the last
+   reference is dropped. */
 void evict_set_limit(struct room *room, uint64_t bytes);
 
 /* --- under the room's lock --- */
 
-/* When a chunk is needed next. */
+/* Returns when a chunk is needed next. */
 uint64_t evict_key(struct room *room, const struct chunk *g);
 
 /* Evicts chunks that are needed later than `key`, until `bytes` of frames and
-   `overhead` bytes of books fit. -ENOSPC if they never do. */
+   `overhead` bytes of bookkeeping fit. -ENOSPC if they never do. */
 int evict_make_room(struct room *room, uint64_t bytes, uint64_t overhead,
 		    uint64_t key);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dataset in the page cache, which reads and keeps it in chunks. Header only.
- */
+/* A dataset in the page cache, which reads and holds it in chunks. Header
+   only. */
 #ifndef FS_CACHE_FILE_H
 #define FS_CACHE_FILE_H
 
@@ -11,7 +11,7 @@ struct fill_target;
 
 /* A dataset in the cache, in chunks of `per` neighboring samples. */
 struct cache_file {
-	struct payloads payloads; /* first: how batches read through it */
+	struct payloads payloads; /* first member: the interface of batches */
 	struct cache *cache;
 	struct dataset *ds;
 	struct fill_target *target; /* for its reads */
@@ -24,8 +24,7 @@ struct cache_file {
  */
 enum { CACHE_FILE_SHIFT = 56 };
 
-/* The next use of a chunk that no reader will come to; sooner uses are smaller.
- */
+/* The next use of a chunk that no reader needs; sooner uses are smaller. */
 #define CACHE_NEVER UINT64_MAX
 
 #endif

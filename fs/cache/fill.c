@@ -75,7 +75,7 @@ static void submit_fill(struct fill *f)
 	set_iov(f);
 	q->iov = f->iov;
 	q->size = (size_t)f->num_frames * FRAME;
-	/* The file may end within its last page. */
+	/* If the file ends within its last page, the read is short. */
 	q->need = min_u64(q->size, end > q->off ? end - q->off : q->size);
 	q->direct = true;
 	q->done = fill_done;
@@ -167,8 +167,8 @@ void fill_chunks(const struct fill_target *target, struct chunk **chunks,
 	struct fill *fill = NULL;
 	int r;
 
-	/* An extra count for each chunk: it cannot be done before all its reads
-	   are submitted. */
+	/* Add one to each chunk's count, so that no chunk is complete before
+	   all its reads are submitted. */
 	for (unsigned i = 0; i < n; i++)
 		atomic_store(&chunks[i]->pending, 1);
 	for (unsigned i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads that fill chunks: adjacent pages of the file are read together, up to
-   FILL_FRAMES, whichever chunks they belong to. */
+   FILL_FRAMES, also across chunks. */
 #ifndef FS_CACHE_FILL_H
 #define FS_CACHE_FILL_H
 

@@ -12,7 +12,8 @@ static void put_at(struct heap *h, size_t i, struct heap_node *node)
 	node->index = (uint32_t)(i + 1);
 }
 
-/* sift_up() and sift_down() move a node from place i to where it belongs. */
+/* sift_up() and sift_down() move a node from index i to its position in the
+   heap. */
 static void sift_up(struct heap *h, size_t i)
 {
 	struct heap_node *node = h->nodes[i];
@@ -71,7 +72,7 @@ int heap_push(struct heap *h, struct heap_node *node)
 	return 0;
 }
 
-/* Moves the last node to the free place, and up or down from there. */
+/* Moves the last node to the free index, and up or down from there. */
 void heap_remove(struct heap *h, struct heap_node *node)
 {
 	size_t i = node->index - 1;

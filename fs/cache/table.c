@@ -13,7 +13,7 @@ enum {
 	/* Bytes of the limit per bucket: chains stay short for the common 10 to
 	   100 KB, and 8 bytes for each bucket cost little. */
 	BYTES_PER_BUCKET = 32 << 10,
-	/* In each shard: enough for half a TiB. */
+	/* The maximum of buckets in each shard, enough for half a TiB. */
 	BUCKETS_MAX = 1 << 20,
 };
 
@@ -99,8 +99,8 @@ struct chunk *table_pin(struct table *t, const struct cache_file *file,
 	return g;
 }
 
-/* The counter for a reader that finds a chunk in its present state. The caller
-   holds the shard's lock. */
+/* Returns the counter for a reader that finds a chunk in its present state. The
+   caller holds the shard's lock. */
 static enum payload_count count_of_chunk(const struct chunk *g)
 {
 	if (g->is_missed && !g->used)

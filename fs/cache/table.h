@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The chunks that are in a page cache or on their way to it, by file and index:
- * finding them, holding them, and waiting until they are read. A hash table in
- * shards, each with a lock of its own.
- *
- * Thread-safe. A chunk with references stays where it is. The caller that drops
- * the last reference of a chunk outside the table frees the chunk. Private to
- * fs/cache.
+ * The chunks that are in a page cache or being read, by file and index: a hash
+ * table in shards, each with a lock of its own. Callers find chunks, hold them,
+ * and wait until they are read. Thread-safe. A chunk with references stays
+ * where it is. The caller that drops the last reference of a chunk outside the
+ * table frees the chunk. Private to fs/cache.
  */
 #ifndef FS_CACHE_TABLE_H
 #define FS_CACHE_TABLE_H
@@ -34,8 +32,8 @@ struct table {
 /* For a cache of `limit` bytes. After -ENOMEM, the caller calls table_close().
  */
 int table_open(struct table *table, uint64_t limit, struct counts *counts);
-/* Frees the chunks that are there, but not their memory in the arena. Takes
-   zeros. */
+/* Frees the chunks, but not their memory in the arena. Takes a zeroed
+   struct. */
 void table_close(struct table *table);
 
 bool table_has(struct table *table, const struct cache_file *file,
@@ -46,20 +44,21 @@ bool table_has(struct table *table, const struct cache_file *file,
 struct chunk *table_pin(struct table *table, const struct cache_file *file,
 			uint64_t index);
 
-/* Drops a reference. True: it was the last one of a chunk that is not in the
-   table any more, so the caller frees the chunk. */
+/* Drops a reference. Returns true if it was the last one and the chunk has left
+   the table; then the caller frees the chunk. */
 bool table_unpin(struct table *table, struct chunk *g);
 
 /* Sets the state of a chunk that was being read and wakes its waiters. Drops
    the reference of the read, with the result of table_unpin(). */
 bool table_settle(struct table *table, struct chunk *g, enum chunk_state state);
 
-/* Waits until a chunk is read, and counts the hit, wait or miss. False: the
-   read failed. */
+/* Waits until a chunk is read, and counts the hit, wait or miss. Returns false
+   if the read failed. */
 bool table_wait(struct table *table, struct chunk *g,
 		struct payload_tally *tally);
 
-/* The next use of a chunk has changed. If it is READY, it gets a new key. */
+/* Call if the next use of a chunk has changed. If the chunk is READY, it gets a
+   new key. */
 void table_touch(struct table *table, const struct cache_file *file,
 		 uint64_t index);
 
@@ -69,8 +68,8 @@ struct table_shard *table_shard_of(struct table *table,
 				   const struct cache_file *file,
 				   uint64_t index);
 
-/* The link that points to the chunk, or NULL's place at the end of its chain.
- */
+/* Returns the link that points to the chunk, or the NULL link at the end of its
+   chain. */
 struct chunk **table_find(struct table *table, const struct cache_file *file,
 			  uint64_t index);
 

@@ -36,10 +36,11 @@ struct key {
 struct alloc {
 	struct source *source;
 	const struct format *format;
-	size_t tables; /* that share the bytes that may be kept */
+	size_t tables; /* tables that share the memory limit */
 	struct log *log;
-	struct extent *extents; /* of a table that is kept: sorted, the largest
-				   first among equal offsets; else NULL */
+	struct extent
+		*extents; /* all entries if they fit into memory: sorted, the
+			     largest first among equal offsets; else NULL */
 	size_t num_extents;
 	struct run *runs;
 	size_t num_runs;
@@ -262,7 +263,7 @@ static int size_in_extents(const struct alloc *a, uint64_t off, uint64_t *size)
 	return 0;
 }
 
-/* The largest entry at an offset, as far as it was looked for. */
+/* The largest entry at an offset that a search has found so far. */
 struct search {
 	uint64_t off;
 	uint64_t largest;
@@ -275,7 +276,7 @@ static void note_found(struct search *s, uint64_t size)
 	s->found = true;
 }
 
-/* How many of the run's strides begin below `off`. */
+/* Returns the number of the run's strides that begin below `off`. */
 static uint64_t strides_below(const struct alloc *a, const struct run *run,
 			      uint64_t off)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The allocation table: how large the allocation at an offset is. Only JPEGs
- * need it. It is read once, on first use, and little of it is kept:
+ * The allocation table, which contains the size of the allocation at an offset.
+ * Only JPEGs need it. It is read once, on first use, and little of it stays in
+ * memory:
  *
  *   - a table of up to ALLOC_KEEP_BYTES is kept whole, sorted;
  *   - a larger one is cut into its ascending runs (one per process that wrote
@@ -23,28 +24,31 @@ enum {
 	ALLOC_KEEP_BYTES = 1 << 20,
 	ALLOC_SORT_BYTES = 32 << 20, /* takes 22 MB of memory */
 	ALLOC_STRIDE = 256,	     /* entries: 6 KiB, one or two disk pages */
-	/* As many reads cost more than the memory of a sorted table. */
+	/* From this number on, the reads cost more than the memory of a sorted
+	   table. */
 	ALLOC_RUNS_FEW = 64,
-	/* A limit on the time of a look-up: a millisecond. A file that FFCV
-	   wrote has as many as it had processes. */
+	/* Limits the time of a look-up to a millisecond. A file that FFCV wrote
+	   has one run per process of its writer. */
 	ALLOC_RUNS_MAX = 1024,
 };
 
 struct alloc;
 
 /* Reads the table. Failures are logged. The source must outlive the result.
-   `tables`: how many tables share the bytes that may be kept. */
+   `tables` is the number of tables that share the memory limit. */
 int alloc_open(struct source *source, const struct format *format,
 	       size_t tables, struct log *log, struct alloc **out);
 void alloc_close(struct alloc *alloc);
 
 /*
- * Sets *size to that of the largest allocation at `off`: an empty one may have
- * the offset of another. -ENOENT: there is none. Thread-safe.
+ * Sets *size to the size of the largest allocation at `off`, because an empty
+ * allocation may have the offset of another. -ENOENT: there is none.
+ * Thread-safe.
  */
 int alloc_size(const struct alloc *alloc, uint64_t off, uint64_t *size);
 
-/* How many reads alloc_size() may need; 0: the table is in memory. */
+/* Returns the number of reads that alloc_size() may need; 0: the table is in
+   memory. */
 size_t alloc_reads(const struct alloc *alloc);
 
 #endif

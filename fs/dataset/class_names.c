@@ -26,8 +26,8 @@ void class_names_put(const struct class_names_place *place, uint8_t *args)
 
 /* --- UTF-8 --- */
 
-/* Bytes that follow the first one of a character, by the number of ones that it
-   begins with. -1: no character begins so. */
+/* Number of bytes that follow the first byte of a character, by the leading one
+   bits of that byte. -1: no character begins so. */
 static int more_bytes(uint8_t first)
 {
 	if (first < 0x80)
@@ -39,8 +39,8 @@ static int more_bytes(uint8_t first)
 	return first >= 0xf0 && first < 0xf5 ? 3 : -1;
 }
 
-/* Neither a longer form of a character than it needs, nor a surrogate, nor past
-   the last one, nor a control character of Latin-1. */
+/* Returns whether a character may be printed: no overlong form, no surrogate,
+   not past the last code point, and no control character of Latin-1. */
 static bool is_allowed(uint8_t first, uint8_t second)
 {
 	switch (first) {
@@ -59,7 +59,7 @@ static bool is_allowed(uint8_t first, uint8_t second)
 	}
 }
 
-/* Bytes of the character at a string, 0 if it cannot be shown. */
+/* Returns the bytes of the character at a string, 0 if it cannot be printed. */
 static size_t shown_size(const char *s)
 {
 	const uint8_t *c = (const uint8_t *)s;

@@ -29,7 +29,7 @@ static int read_evidence(struct source *source, const struct format *f,
 			   f->table_off);
 }
 
-/* Whether a record contains the offset of an entry, at any place. */
+/* Returns whether a record contains the offset of an entry, at any byte. */
 static bool holds_pointer(const uint8_t *record, uint64_t itemsize,
 			  uint64_t off)
 {
@@ -94,7 +94,7 @@ static void try_layout(struct source *source, struct format *f,
 		return;
 	c.places = places_of(f);
 	c.found = best->found;
-	/* Of sizes that differ only by padding, the last is the largest. */
+	/* If sizes differ only by padding, the last of them is the largest. */
 	if (!best->found || best->places != c.places)
 		c.found++;
 	*best = c;

@@ -114,7 +114,7 @@ static void warn_of_names(const struct dataset *ds, const struct field *f,
 		(unsigned long long)at->size, (unsigned long long)at->off);
 }
 
-/* Damaged names are no reason to refuse the samples. */
+/* If the names are damaged, the samples may still be good: open the dataset. */
 static int read_names(struct dataset *ds, struct field *f, uint64_t *room)
 {
 	const struct class_names_place *at = &f->classes_at;
@@ -264,8 +264,8 @@ int dataset_records(struct dataset *ds, uint64_t first, uint64_t n, void *buf)
 	return r;
 }
 
-/* Reads the allocation table if it is not there yet. Only damage is remembered:
-   other failures may not happen again. */
+/* Reads the allocation table unless it is in memory. Only damage is final:
+   after other failures, the next call tries again. */
 static int need_alloc(struct dataset *ds)
 {
 	int r;
@@ -340,7 +340,8 @@ static int check_value(struct dataset *ds, struct value *v, const char **why)
 	return r;
 }
 
-/* Sets *why if the value is damaged; *v is then as far as it was read. */
+/* If the value is damaged, sets *why; *v then has the members that were read
+   before. */
 static int value_of(struct dataset *ds, uint32_t field, uint64_t sample,
 		    const uint8_t *record, struct value *v, const char **why)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An open dataset: its format, its fields, and the place of every value. It is
- * one file, or several with the same fields: their samples follow each other,
- * and so do their bytes in the source.
- * Opening is O(1): it checks header and descriptors. Metadata and pointers are
- * checked when they are used. Only the allocation table changes after that: it
- * is read on first use, under a lock. So every function is thread-safe.
+ * An open dataset: its format, its fields, and the offset of every value. It is
+ * one file, or several files with the same fields. Their samples follow each
+ * other, and so do their bytes in the source. Opening is O(1): it checks header
+ * and descriptors. Metadata and pointers are checked when they are used. Only
+ * the allocation table changes after that: it is read on first use, under a
+ * lock. Therefore every function is thread-safe.
  */
 #ifndef FS_DATASET_DATASET_H
 #define FS_DATASET_DATASET_H
@@ -22,8 +22,8 @@ struct payloads;
 /* Counts of values that were read through a cache. */
 enum payload_count {
 	PAYLOAD_HITS,	  /* in the cache */
-	PAYLOAD_STALLED,	  /* being read: the reader had to wait */
-	PAYLOAD_MISSES,	  /* not requested before */
+	PAYLOAD_STALLED,  /* being read: the reader had to wait */
+	PAYLOAD_MISSES,	  /* nothing requested it before */
 	PAYLOAD_BYPASSED, /* read without the cache; also counted as one of the
 			     others */
 	PAYLOAD_BYTES,
@@ -52,7 +52,7 @@ struct payloads {
 struct dataset_part {
 	struct dataset *ds;
 	uint64_t first; /* the dataset's number of its sample 0 */
-	uint64_t base;	/* of its bytes in the dataset's source */
+	uint64_t base;	/* offset of its bytes in the dataset's source */
 };
 
 struct dataset {
@@ -66,21 +66,22 @@ struct dataset {
 	size_t tables; /* that share the memory for tables; parts have several
 			*/
 	struct payloads *payloads; /* NULL: read from the source */
-	/* NULL: one file. Of several, `format` has the sums of samples and
-	   bytes but no places, and `alloc` is each part's. */
+	/* NULL: one file. If there are several, `format` has the sums of
+	   samples and bytes but no offsets, and each part has its own
+	   `alloc`. */
 	struct dataset_part *parts;
 	size_t num_parts;
 };
 
 /*
- * Opens one file (joined.h opens several). Failures are logged: -ENOENT and the like, -BETON_ENOTBETON,
- * -BETON_ECORRUPT. The log must outlive the dataset.
+ * Opens one file (joined.h opens several). Failures are logged: -ENOENT and the
+ * like, -BETON_ENOTBETON, -BETON_ECORRUPT. The log must outlive the dataset.
  */
 int dataset_open(const char *path, struct log *log, struct dataset **out);
 void dataset_close(struct dataset *ds);
 
-/* For joined.h: one that is not open, for dataset_close() to free. NULL without
-   memory. */
+/* For joined.h: makes a dataset that is not open yet, for dataset_close() to
+   free. Returns NULL if memory is short. */
 struct dataset *dataset_new(struct log *log);
 
 /* Updates two chained hashes of 64 bits with bytes, padded to whole words. */
@@ -88,19 +89,20 @@ void dataset_hash(uint64_t hash[2], const uint8_t *bytes, size_t size);
 
 const char *dataset_path(const struct dataset *ds);
 
-/* Bytes of the pages, or of the metadata if there are no pages. Divided by the
-   number of samples, this is the mean size of a sample (beton-orders(7)). */
+/* Returns the bytes of the pages, or of the metadata if there are no pages.
+   Divided by the number of samples, this is the mean size of a sample
+   (beton-orders(7)). */
 uint64_t dataset_data_bytes(const struct dataset *ds);
 
 /* Reads the metadata records of samples [first, first + n), itemsize each. */
 int dataset_records(struct dataset *ds, uint64_t first, uint64_t n, void *buf);
 
-/* The file that has the sample. NULL: the dataset is one file. */
+/* Returns the file that contains the sample. NULL: the dataset is one file. */
 const struct dataset_part *dataset_part_of(const struct dataset *ds,
 					   uint64_t sample);
 
-/* Where in the source the record of a sample lies. *n is how many samples have
-   theirs there, one after the other. */
+/* Returns the offset in the source of a sample's record. *n is the number of
+   samples whose records follow there without a gap. */
 uint64_t dataset_record_at(const struct dataset *ds, uint64_t sample,
 			   uint64_t *n);
 
@@ -121,8 +123,9 @@ int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,
 		     struct value *out);
 
 /*
- * Sets *out to how many reads dataset_value() may need for the size of a JPEG.
- * 0: none, or the allocation table is damaged. -errno: reading it failed.
+ * Sets *out to the number of reads that dataset_value() may need for the size
+ * of a JPEG. It is 0 if none are needed or the allocation table is damaged.
+ * -errno: reading the table failed.
  */
 int dataset_size_reads(struct dataset *ds, size_t *out);
 

@@ -56,7 +56,7 @@ static int view_bytes(const struct field *field, const uint8_t *meta,
 {
 	(void)field;
 	*out = (struct value){ .off = load64(meta), .size = load64(meta + 8) };
-	/* A size of all ones would read as VALUE_SIZE_IN_TABLE. */
+	/* A size of all one bits would mean VALUE_SIZE_IN_TABLE. */
 	if (out->size == UINT64_MAX) {
 		*why = "its size is absurd";
 		return -BETON_ECORRUPT;
@@ -64,7 +64,8 @@ static int view_bytes(const struct field *field, const uint8_t *meta,
 	return 0;
 }
 
-/* The stored text ends in a NUL, which its size counts. A value has none. */
+/* The stored text ends in a NUL, which its size includes. The value has no
+   NUL. */
 static int view_json(const struct field *field, const uint8_t *meta,
 		     struct value *out, const char **why)
 {
@@ -83,8 +84,8 @@ static int view_array(const struct field *field, const uint8_t *meta,
 	return 0;
 }
 
-/* Only the field's Python class knows what its metadata means. The value is the
-   metadata itself; dataset.c sets its offset. */
+/* The metadata has a meaning only for the field's Python class. The value is
+   the metadata itself; dataset.c sets its offset. */
 static int view_custom(const struct field *field, const uint8_t *meta,
 		       struct value *out, const char **why)
 {
@@ -386,16 +387,17 @@ static bool size_allowed(const uint8_t *sizes, uint64_t n)
 	return false;
 }
 
-/* Whether `tail` may follow the number: a unit of time, like "[ns]". */
-static bool tail_ok(char kind, const char *tail)
+/* Returns whether `suffix` may follow the number: a unit of time, like
+   "[ns]". */
+static bool suffix_ok(char kind, const char *suffix)
 {
-	if (!*tail)
+	if (!*suffix)
 		return true;
-	if ((kind != 'M' && kind != 'm') || *tail++ != '[')
+	if ((kind != 'M' && kind != 'm') || *suffix++ != '[')
 		return false;
-	while (isalnum((unsigned char)*tail))
-		tail++;
-	return tail[0] == ']' && !tail[1];
+	while (isalnum((unsigned char)*suffix))
+		suffix++;
+	return suffix[0] == ']' && !suffix[1];
 }
 
 uint64_t field_dtype_size(const char *dtype)
@@ -408,7 +410,7 @@ uint64_t field_dtype_size(const char *dtype)
 	for (; isdigit((unsigned char)*p) && n < 1 << 20; p++)
 		n = n * 10 + (uint64_t)(*p - '0');
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-		if (kinds[i].kind == dtype[1] && n && tail_ok(dtype[1], p) &&
+		if (kinds[i].kind == dtype[1] && n && suffix_ok(dtype[1], p) &&
 		    size_allowed(kinds[i].sizes, n))
 			return n * kinds[i].scale;
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The types of fields: one row each. A row contains how large the field's part
- * of a metadata record is, how to read and write it, the column that its values
- * make in a batch, and the extension of its files. Others switch on the column,
- * never on the type: to add a type, add its number in beton/batch.h and a row
- * here.
+ * The types of fields: one row each. A row contains the size of the field's
+ * part of a metadata record, functions to read and write it, the column of its
+ * values in a batch, and the extension of its files. Other modules switch on
+ * the column, never on the type. To add a type, add its number in beton/batch.h
+ * and a row here.
  */
 #ifndef FS_DATASET_FIELD_H
 #define FS_DATASET_FIELD_H
@@ -23,20 +23,20 @@ struct value {
 	uint64_t size;	   /* VALUE_SIZE_IN_TABLE: look it up in the allocation
 			      table */
 	uint8_t scalar[8]; /* the metadata of a scalar, then zeros */
-	enum beton_mode mode; /* images alone, like width and height */
+	enum beton_mode mode; /* only for images, like width and height */
 	uint32_t width;
 	uint32_t height;
 };
 
 #define VALUE_SIZE_IN_TABLE UINT64_MAX
 
-/* A value to be written: what the field's type needs, the rest 0. */
+/* A value to be written. Members that the field's type does not use are 0. */
 struct writer_value {
 	const void *bytes; /* images, bytes, JSON (without NUL), arrays */
 	uint64_t size;
 	int64_t integer;
 	double real;
-	enum beton_mode mode; /* images alone, like width and height */
+	enum beton_mode mode; /* only for images, like width and height */
 	uint16_t width;
 	uint16_t height;
 };
@@ -53,7 +53,7 @@ enum field_column {
 struct field_type {
 	enum beton_type type;
 	const char *name;  /* in dataset.json */
-	const char *words; /* its values, to people: "integers" */
+	const char *words; /* its values in messages: "integers" */
 	enum field_column column;
 	uint32_t meta_size; /* in a record; 0: has to be inferred */
 	uint32_t meta_align;
@@ -69,13 +69,13 @@ struct field_type {
 	/* Reads meta_size bytes into *out. -EUCLEAN with *why set. */
 	int (*view)(const struct field *field, const uint8_t *meta,
 		    struct value *out, const char **why);
-	/* Prints the bytes that precede the value's own in its file, at most
-	   NPY_HEADER_MAX. Returns how many. The file of a scalar has no others.
-	   NULL: there are none. */
+	/* Prints the bytes that precede the value in its file, at most
+	   NPY_HEADER_MAX. Returns their number. The file of a scalar has no
+	   other bytes. NULL: no bytes precede the value. */
 	size_t (*head)(const struct field *field, const struct value *value,
 		       char *out);
-	/* Returns what makes the value one that cannot be written, or NULL. A
-	   row without it takes any value. */
+	/* Returns the reason why the value cannot be written, or NULL. A row
+	   without this function accepts any value. */
 	const char *(*check)(const struct field *field,
 			     const struct writer_value *value);
 	/* Writes meta_size bytes to `meta`, for a payload of `size` bytes, with
@@ -104,10 +104,11 @@ struct field {
 const struct field_type *field_type_by_id(unsigned id);
 const struct field_type *field_type_by_name(const char *name);
 
-/* The number of a scalar, as a double. */
+/* Returns the number of a scalar, as a double. */
 double field_number(const struct field *field, const uint8_t *meta);
 
-/* Whether the values are whole numbers, by which samples can be grouped. */
+/* Returns whether the values are whole numbers, by which samples can be
+   grouped. */
 static inline bool field_is_integer(const struct field *f)
 {
 	return f->type->integer != NULL;
@@ -131,7 +132,7 @@ static inline bool field_is_image(const struct field *f)
 	return f->type->column == COLUMN_IMAGE;
 }
 
-/* Whether the values lie in pages, not in the metadata. */
+/* Returns whether the values lie in pages, not in the metadata. */
 static inline bool field_has_payload(const struct field *f)
 {
 	return f->type->column != COLUMN_SCALAR &&
@@ -143,10 +144,11 @@ static inline bool field_has_payload(const struct field *f)
 int field_parse_arguments(struct field *field, const uint8_t *args,
 			  const char **why);
 
-/* The extension of a value's file, with its dot; "" for none. */
+/* Returns the extension of a value's file, with its dot; "" for none. */
 const char *field_extension(const struct field *field, enum beton_mode mode);
 
-/* Bytes of one element of a NumPy type string; 0 if it is not supported. */
+/* Returns the bytes of one element of a NumPy type string; 0 if the type is not
+   supported. */
 uint64_t field_dtype_size(const char *dtype);
 
 #endif

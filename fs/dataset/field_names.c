@@ -33,7 +33,8 @@ static int by_text(const void *a, const void *b)
 	return strcmp(x->text, y->text);
 }
 
-/* The extension that tells files of this type from those of others. */
+/* Returns the extension that distinguishes files of this type from files of
+   other types. */
 static const char *extension_of(const struct field *f)
 {
 	if (field_is_image(f))
@@ -41,7 +42,7 @@ static const char *extension_of(const struct field *f)
 	return field_is_scalar(f) ? ".npy" : f->type->extension;
 }
 
-/* The names under which a field's files and directories appear. */
+/* The names of a field's files and directories. */
 static unsigned file_names_of(const struct field *f,
 			      struct known names[FILE_NAMES_MAX])
 {

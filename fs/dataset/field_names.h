@@ -8,9 +8,9 @@
 #include "fs/dataset/field.h"
 
 /*
- * Sets the stem of every field: its name, escaped. If a file of the field would
- * have the name of an earlier field's file, the stem ends in "~2", "~3" and so
- * on. Takes O(n log n), whatever the names. -ENOMEM.
+ * Sets the file-name form of every field: its name, escaped. If a file of the
+ * field would have the name of an earlier field's file, the form ends in "~2",
+ * "~3" and so on. Takes O(n log n) time for any names. -ENOMEM.
  */
 int name_fields(struct field *fields, size_t n);
 

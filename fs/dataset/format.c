@@ -117,8 +117,8 @@ static uint64_t entries_per_sample(const struct format *f)
 	return n;
 }
 
-/* A table longer than its samples need would be read in full for nothing, and a
-   sparse file may have any length. */
+/* Refuse a table that is longer than its samples need: reading it takes time,
+   and a sparse file may have any length. */
 static int check_table(struct format *f, char *why)
 {
 	uint64_t most;

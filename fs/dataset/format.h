@@ -21,10 +21,10 @@ enum {
 	FORMAT_PAGE_SIZE_MIN = 512,
 	/* FFCV has no limit. This one bounds the memory for descriptors. */
 	FORMAT_FIELDS_MAX = 4096,
-	/* Bytes of a table that are read at once, whatever they contain. */
+	/* Bytes of a table that are always read at once. */
 	FORMAT_TABLE_ANY = 1 << 20,
-	/* Entries that the custom fields of one sample may have. FFCV has no
-	   limit: such a field is code of the user's. */
+	/* The maximum number of entries that the custom fields of one sample
+	   have. FFCV has no limit, because a user's code writes them. */
 	FORMAT_CUSTOM_ENTRIES = 1 << 16,
 	FORMAT_WHY_SIZE = 160,
 };
@@ -76,10 +76,10 @@ int format_parse_fields(struct format *f, const uint8_t *descriptors,
 int format_lay_out(struct format *f, uint32_t custom_size,
 		   uint32_t custom_align, char why[FORMAT_WHY_SIZE]);
 
-/* Whether the size of any field has to be inferred. */
+/* Returns whether the size of any field has to be inferred. */
 bool format_has_custom(const struct format *f);
 
-/* Whether [off, off + size) is empty or lies inside one page. */
+/* Returns whether [off, off + size) is empty or lies inside one page. */
 bool format_is_value_range(const struct format *f, uint64_t off, uint64_t size);
 
 void format_fini(struct format *f);

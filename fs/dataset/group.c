@@ -8,8 +8,8 @@
 
 enum {
 	CHUNK_BYTES = 4 << 20,
-	/* With more bits a pass writes to more places than the TLB has entries.
-	 */
+	/* More bits would make a pass write to more buckets than the TLB has
+	   entries. */
 	DIGIT_BITS = 8,
 	BUCKETS = 1 << DIGIT_BITS,
 };

@@ -29,10 +29,10 @@ uint64_t group_bytes(const struct group *group);
 /* The most bytes that group_open() uses, and then the group. */
 uint64_t group_need(const struct dataset *ds);
 
-/* Sets *ordinal to the index of a value among the distinct ones. False: no
-   sample has it. */
+/* Sets *ordinal to the index of a value among the distinct values. Returns
+   false if no sample has it. */
 bool group_find(const struct group *group, int64_t value, uint64_t *ordinal);
-/* Whether a sample has the value with this index. */
+/* Returns whether a sample has the value with this index. */
 bool group_has(const struct group *group, uint64_t ordinal, uint64_t sample);
 
 #endif

@@ -38,8 +38,8 @@ static int check_field(const struct field *ours, const struct field *its,
 	return -EINVAL;
 }
 
-/* One list of names has to begin with the other, or a label would mean two
-   things. Keeps the longer one alone. */
+/* Checks that one list of names begins with the other; otherwise a label would
+   have two meanings. Stores the longer list. */
 static int take_names(struct field *ours, struct field *its, char *why)
 {
 	struct class_names *a = ours->classes, *b = its->classes;
@@ -94,7 +94,8 @@ static int copy_fields(struct format *all, const struct format *file)
 	return 0;
 }
 
-/* As if pages and tables of all files followed each other at the end. */
+/* Sets the offsets as if the pages and tables of all files followed each other
+   at the end. */
 static void add_bytes(struct format *all, const struct format *file)
 {
 	uint64_t pages = all->table_off - all->first_page + file->table_off -
@@ -152,7 +153,8 @@ static int check_new(const struct dataset *ds, const struct dataset *part)
 	return 0;
 }
 
-/* Where the bytes of the next part begin. Direct reads need it aligned. */
+/* Returns the offset of the next part's bytes, which is aligned for direct
+   reads. */
 static int next_base(const struct dataset *ds, const struct dataset *part,
 		     uint64_t *out)
 {

@@ -2,8 +2,7 @@
 /*
  * Several files with the same fields as one dataset: their samples follow each
  * other, and so do their bytes in its source. Counts and bytes of its format
- * are sums. A field has the longest list of names of classes; the parts keep
- * none.
+ * are sums. A field has the longest list of class names; the parts have none.
  */
 #ifndef FS_DATASET_JOINED_H
 #define FS_DATASET_JOINED_H
@@ -12,9 +11,9 @@
 
 /*
  * Opens the file or, if the path is a pattern, the files of <fs/util/paths.h>.
- * Failures are logged: those of dataset_open(), and -EINVAL: a file has other
- * fields than the first, or names of classes that contradict, or it is given
- * twice. The log must outlive the dataset.
+ * Failures are logged: those of dataset_open(), and -EINVAL if the fields or
+ * class names of a file do not match those of the first file, or a file is
+ * given twice. The log must outlive the dataset.
  */
 int joined_open(const char *path, struct log *log, struct dataset **out);
 

@@ -14,7 +14,8 @@
 #include "fs/util/workqueue.h"
 
 enum {
-	/* A batch, so that small samples do not each wake a thread. */
+	/* A batch of samples. It saves waking a thread for each small
+	   sample. */
 	BATCH_SAMPLES = 64,
 	BATCH_SIZE = 256 << 10, /* bytes of values; the last may exceed it */
 	BATCHES_PER_THREAD = 4,
@@ -73,7 +74,7 @@ int rewrite_fields(const struct dataset *ds, struct writer_field **out)
 	return 0;
 }
 
-/* With its arrays, in one piece of memory. */
+/* Allocates a sample and its arrays in one piece of memory. */
 static struct rewrite_sample *new_sample(struct dataset *ds, uint64_t number)
 {
 	size_t n = ds->format.num_fields;

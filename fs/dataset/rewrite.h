@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Datasets into a new dataset: samples are read with all their values, changed
- * value by value, and appended to a writer.
- *
- * rewrite_run() does that for a list of samples, with several threads for the
- * changes. The other functions are its parts, for a program that keeps samples
- * in memory. The new file's fields are the writer's, and its field i takes
- * value i of every sample. A program gets the fields of a dataset from
- * rewrite_fields(). It may rename them or give them other types, for which its
- * callback then makes the values.
+ * Converts datasets to a new dataset: reads samples with all their values,
+ * changes them value by value, and appends them to a writer. rewrite_run() does
+ * this for a list of samples, with several threads for the changes. The other
+ * functions are its parts, for a program that holds samples in memory. The
+ * writer determines the fields of the new file; field i takes value i of every
+ * sample. A program gets the fields of a dataset from rewrite_fields(). It may
+ * rename them or change their types; then its callback makes values of these
+ * types.
  */
 #ifndef FS_DATASET_REWRITE_H
 #define FS_DATASET_REWRITE_H
@@ -22,10 +21,10 @@
 
 /* --- samples ------------------------------------------------------------- */
 
-/* One value on its way. */
+/* One value between reading and writing. */
 struct rewrite_value {
 	const struct field *field; /* of the dataset it was read from */
-	struct writer_value read;  /* as that dataset has it */
+	struct writer_value read;  /* as stored in that dataset */
 	void *bytes;		   /* owned: the bytes of `read`, or NULL */
 	void *replaced;		   /* owned: see rewrite_replace() */
 	unsigned note;		   /* the program's, for its later use */
@@ -41,12 +40,12 @@ struct rewrite_sample {
 	struct writer_value *written;
 };
 
-/* Whether the values of a field can be read and written. */
+/* Returns whether the values of a field can be read and written. */
 bool rewrite_can_copy(const struct field *field);
 
 /*
- * The fields of a dataset as a writer takes them, one for each, in an array
- * that the caller frees. Their names are the dataset's memory. -EOPNOTSUPP: a
+ * Returns the fields of a dataset in the form that a writer takes, in an array
+ * that the caller frees. Their names point into the dataset. -EOPNOTSUPP: a
  * field cannot be copied; all failures are logged.
  */
 int rewrite_fields(const struct dataset *ds, struct writer_field **out);
@@ -62,9 +61,9 @@ int rewrite_read(struct dataset *ds, uint64_t number,
 void rewrite_free(struct rewrite_sample *s);
 
 /*
- * Has value `i` written with these bytes, which are malloc'ed and from now on
- * the sample's. What else the value needs, such as an image's mode, the caller
- * sets in s->written[i].
+ * Replaces the bytes of value `i`. They are malloc'ed, and the sample owns them
+ * from then on. The caller sets the other members of s->written[i], such as an
+ * image's mode.
  */
 void rewrite_replace(struct rewrite_sample *s, size_t i, void *bytes,
 		     size_t size);
@@ -90,11 +89,11 @@ typedef int rewrite_fn(void *worker, struct rewrite_sample *s, size_t i);
 
 struct rewrite {
 	uint64_t count; /* of samples to read */
-	/* The place of sample `i` of the run. Called in order; NULL: sample i
-	   of `dataset`. */
+	/* Returns the dataset and the number of sample `i` of the run. Called
+	   in order. NULL: sample i of `dataset`. */
 	struct rewrite_place (*place)(void *arg, uint64_t i);
 	struct dataset *dataset;
-	struct writer *writer; /* NULL: the samples are only looked at */
+	struct writer *writer; /* NULL: the samples are read, not written */
 	struct log *log;       /* for failures of no dataset */
 
 	rewrite_fn *change;
@@ -102,19 +101,19 @@ struct rewrite {
 	size_t worker_size;
 	unsigned threads;
 
-	/* Where the changes make a sample too large for a page, write it as it
-	   was read. Only if the fields still have the types of the dataset. */
+	/* If the changes make a sample too large for a page, write it as it was
+	   read. Requires the types of the dataset for all fields. */
 	bool undo_too_large;
 
-	/* Called for each sample after it was written or looked at, in order,
-	   on the caller's thread; or NULL. */
+	/* Called for each sample after it was written, or read if there is no
+	   writer; in order, on the caller's thread. NULL: none. */
 	void (*done)(void *arg, const struct rewrite_sample *s);
 	void *arg;
 };
 
 /*
- * Reads, changes and writes the samples in order. Some 64 MiB of values are in
- * memory at a time, and one sample more. The caller opens and finishes the
+ * Reads, changes and writes the samples in order. About 64 MiB of values, and
+ * one more sample, are in memory at a time. The caller opens and finishes the
  * writer. Failures are logged.
  */
 int rewrite_run(const struct rewrite *run);

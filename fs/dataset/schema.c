@@ -70,7 +70,7 @@ static int write_arguments(const struct builder *b,
 	return 0;
 }
 
-/* Of a field's arguments, among the descriptors. */
+/* Returns the offset of a field's arguments in the descriptors. */
 static size_t args_off(size_t i)
 {
 	return i * FORMAT_DESCRIPTOR_SIZE + FORMAT_ARGS_OFF;
@@ -91,7 +91,8 @@ static int append_names(struct builder *b, const char *text, uint64_t size)
 	return 0;
 }
 
-/* Short names go into the descriptor, others wait for a place. */
+/* Stores names in the descriptor if they fit, otherwise in s->names, whose
+   offset is not determined yet. */
 static int add_names(struct builder *b, const struct writer_field *field,
 		     size_t i)
 {

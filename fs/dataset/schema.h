@@ -20,7 +20,7 @@ struct writer_field {
 	char dtype[BETON_DTYPE_SIZE]; /* of arrays and tensors */
 	uint32_t ndim;
 	uint64_t shape[BETON_MAX_NDIM];
-	/* Of integers, or NULL: value i has the i-th name. */
+	/* Only for integers: value i has the i-th name. NULL: no names. */
 	const char *const *classes;
 	size_t num_classes;
 };
@@ -32,17 +32,18 @@ struct schema {
 	uint8_t *descriptors;
 	size_t descriptors_size;
 	uint64_t itemsize; /* of a record */
-	/* The names of classes that descriptors have no room for, one after the
-	   other. NULL: none. Their places count from the first. */
+	/* The class names for which the descriptors have no room, one after the
+	   other. NULL: none. Offsets in the descriptors count from the first
+	   name. */
 	char *names;
 	uint64_t names_size;
 };
 
-/* Says in the descriptors where the file has s->names. */
+/* Stores in the descriptors the offset of s->names in the file. */
 void schema_place_names(struct schema *s, uint64_t off);
 
-/* -EINVAL: FFCV could not read such a file. Failures are logged, with `path`.
- */
+/* Builds the descriptors. -EINVAL: FFCV could not read such a file. Failures
+   are logged, with `path`. */
 int schema_init(struct schema *s, const struct writer_field *fields,
 		size_t num_fields, const char *path, struct log *log);
 

@@ -6,7 +6,7 @@
  * kind of source is a row of source_ops. source_submit() itself reads what is
  * in the page cache. Threads read the rest, and everything that bypasses the
  * page cache. They are started while requests wait, so that a device has many
- * reads to work on.
+ * reads at once.
  */
 #ifndef FS_DATASET_SOURCE_H
 #define FS_DATASET_SOURCE_H
@@ -43,10 +43,8 @@ struct source_request {
 	size_t size;
 	/* Bytes that must be read; the others may lie past the end. 0: all. */
 	size_t need;
-	/*
-	 * Bypass the page cache if source_is_direct(). Otherwise read through
-	 * it and leave nothing there.
-	 */
+	/* Bypass the page cache if source_is_direct(). Otherwise read through
+	   it and drop the pages afterwards. */
 	bool direct;
 	source_done *done;
 	void *arg;
@@ -61,10 +59,8 @@ struct source_request {
 struct source_ops {
 	const char *name;
 	void (*submit)(struct source *source, struct source_request *request);
-	/*
-	 * Ends a request that waits with -ECANCELED. A request that is being
-	 * read goes on.
-	 */
+	/* Ends a waiting request with -ECANCELED. If the request is being read,
+	   it completes normally. */
 	void (*cancel)(struct source *source, struct source_request *request);
 	int (*read)(struct source *source, void *buf, size_t size,
 		    uint64_t off);
@@ -78,10 +74,8 @@ struct source {
 	char *path;
 	struct log *log;
 	struct stat stat; /* when it was opened; the mode is acl_mode() */
-	/*
-	 * Requests that went to the device, not to the page cache. Here
-	 * room_wait_ns is the wait for one of the threads that read.
-	 */
+	/* Requests that went to the device, not to the page cache. Here
+	   room_wait_ns is the time that requests waited for a thread. */
 	struct counters reads;
 };
 
@@ -92,9 +86,9 @@ struct source {
 int source_open(const char *path, struct log *log, struct source **out);
 /*
  * Makes one source of several files: the first byte of file i is at bases[i],
- * which ascend by at least its size and are multiples of SOURCE_ALIGN. Between
- * them are zeros. Its owner and mode let in those who may read all files. The
- * sources remain the caller's, and must outlive it. -ENOMEM.
+ * which ascend by at least its size and are multiples of SOURCE_ALIGN. The gaps
+ * between them read as zeros. Its owner and mode admit users who may read all
+ * files. The sources remain the caller's, and must outlive it. -ENOMEM.
  */
 int source_join(struct source *const *sources, const uint64_t *bases, size_t n,
 		const char *path, struct source **out);
@@ -102,16 +96,17 @@ int source_join(struct source *const *sources, const uint64_t *bases, size_t n,
 void source_close(struct source *source);
 
 void source_submit(struct source *source, struct source_request *request);
-/* The request was submitted, and its memory is still there. */
+/* The request was submitted, and its memory is still valid. */
 void source_cancel(struct source *source, struct source_request *request);
 
 /* Reads a whole range on the caller's thread. */
 int source_read(struct source *source, void *buf, size_t size, uint64_t off);
 
-/* Whether direct requests bypass the page cache. The first call tries it. */
+/* Returns whether direct requests bypass the page cache. The first call tries
+   it. */
 bool source_is_direct(const struct source *source);
 
-/* Counts requests under way, and waits until there are none. */
+/* Counts unfinished requests, and waits until there are none. */
 struct source_wait {
 	pthread_mutex_t lock;
 	pthread_cond_t idle;

@@ -25,7 +25,7 @@ enum {
 
 enum direct { DIRECT_UNTRIED, DIRECT_WORKS, DIRECT_FAILS };
 
-/* A file, and where its first byte is in the source. */
+/* A file, and the offset of its first byte in the source. */
 struct piece {
 	struct file_source *file;
 	uint64_t base;
@@ -33,7 +33,7 @@ struct piece {
 
 struct file_source {
 	struct source base;
-	/* Of a source of one file: that file alone. */
+	/* The files, in the order of their offsets. */
 	struct piece *pieces;
 	size_t num_pieces;
 	struct piece self;
@@ -59,7 +59,7 @@ static struct file_source *file_of(const struct source *source)
 
 /* --- reading --- */
 
-/* Where a byte of a source is. */
+/* The file and the offset of a byte of the source. */
 struct place {
 	struct file_source *file;
 	uint64_t off;  /* in the file */
@@ -89,7 +89,7 @@ static struct place place_of(const struct file_source *s, uint64_t off)
 	};
 }
 
-/* Where the request goes on. */
+/* Returns the place of the first byte that the request has not read yet. */
 static struct place next_place(const struct file_source *s,
 			       const struct source_request *q)
 {
@@ -157,8 +157,8 @@ static bool is_enough(const struct source_request *q)
 	return q->got >= (q->need ? q->need : q->size);
 }
 
-/* What a read that met the end of a file means: only the last file may end
-   before the request. */
+/* Returns the result of a read that reached the end of a file. Only the last
+   file may end before the request. */
 static int end_of(const struct place *at, const struct source_request *q)
 {
 	return at->is_last && is_enough(q) ? 0 : -EIO;
@@ -166,8 +166,8 @@ static int end_of(const struct place *at, const struct source_request *q)
 
 /*
  * Reads the rest of a request. Returns 0 with fewer bytes only at the end of
- * the last file, and only if `need` bytes are there. `is_direct`: past the page
- * cache, which the files allow.
+ * the last file, and only if `need` bytes are there. If `is_direct`, bypasses
+ * the page cache; the files must support this.
  */
 static int read_rest(struct file_source *s, struct source_request *q,
 		     bool is_direct)
@@ -191,7 +191,8 @@ static int read_rest(struct file_source *s, struct source_request *q,
 		if (got == 0)
 			return end_of(&at, q);
 		q->got += (size_t)got;
-		/* A direct read stops inside a block only at a file's end. */
+		/* A direct read ends inside a block only at the end of a
+		   file. */
 		at = next_place(s, q);
 		if (is_direct && q->got % SOURCE_ALIGN && !is_gap(&at))
 			return end_of(&at, q);
@@ -336,13 +337,13 @@ static bool file_is_direct(const struct source *source)
 	const struct file_source *s = file_of(source);
 	bool all = true;
 
-	/* Also tries those after one that fails. */
+	/* Tries all files, also after a failure. */
 	for (size_t i = 0; i < s->num_pieces; i++)
 		all &= reads_direct(s->pieces[i].file);
 	return all;
 }
 
-/* Leaves nothing of the request in the page cache. */
+/* Drops the pages of the request from the page cache. */
 static void drop_pages(const struct file_source *s,
 		       const struct source_request *q)
 {
@@ -387,7 +388,7 @@ static void serve_request(struct file_source *file, struct source_request *q)
 	finish_request(file, q, r);
 }
 
-/* Called under the lock. */
+/* The caller holds the lock. */
 static void dequeue_request(struct file_source *file, struct source_request *q)
 {
 	DL_DELETE(file->queue, q);
@@ -507,7 +508,7 @@ static const struct source_ops file_ops = {
 	.close = file_close,
 };
 
-/* O_NONBLOCK: opening a FIFO or a device must not block. */
+/* O_NONBLOCK keeps the open of a FIFO or a device from blocking. */
 static int open_regular(const char *path, struct stat *st, int *fd)
 {
 	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -519,13 +520,13 @@ static int open_regular(const char *path, struct stat *st, int *fd)
 	return S_ISREG(st->st_mode) ? 0 : -BETON_ENOTBETON;
 }
 
-/* Why a path cannot be opened, and what to do. */
+/* Returns why a path cannot be opened, and the remedy. */
 static const char *open_error(const char *path, int r)
 {
 	if (r == -BETON_ENOTBETON)
 		return "not a regular file";
 	if (r == -EISDIR)
-		return "a directory, and neither a .beton file nor a mount of betonfs; mkfs.beton makes a file of a folder of images";
+		return "a directory, and neither a .beton file nor a mount of betonfs; mkfs.beton makes a file of a directory of images";
 	if (r == -ENOENT && strstr(path, "://"))
 		return "no file of this machine: copy it here, or mount the store";
 	return strerror(-r);
@@ -544,7 +545,7 @@ static void log_failed_open(struct log *log, const char *path, int r)
 		log_error(log, "%s: %s", path, open_error(path, r));
 }
 
-/* NULL without memory. */
+/* Returns NULL if memory is short. */
 static struct file_source *new_source(const char *path, struct log *log)
 {
 	struct file_source *file = calloc(1, sizeof(*file));
@@ -586,10 +587,9 @@ int source_open(const char *path, struct log *log, struct source **out)
 
 /* --- several files --- */
 
-/*
- * Lets in only those who may read this file, too. Users of one class of `all`
- * may be of any class of a file that has another owner or group.
- */
+/* Restricts `all` to users who may also read this file. If the file has
+   another owner or group, users of one class of `all` may be of any class
+   of the file. */
 static void restrict_stat(struct stat *all, const struct stat *st)
 {
 	mode_t mode = st->st_mode;

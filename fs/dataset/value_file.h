@@ -6,7 +6,7 @@
 #include "fs/dataset/vfile.h"
 #include "fs/util/npy.h"
 
-/* One value as a file: a head in memory (text, or the header of a .npy or
+/* One value as a file: first bytes in memory (text, or the header of a .npy or
    .ppm), then a range of the dataset. */
 struct sample_file {
 	struct vfile vfile;
@@ -19,11 +19,11 @@ struct sample_file {
 void sample_file_init(struct sample_file *file, struct dataset *ds,
 		      uint32_t field, const struct value *value);
 
-/* The size of the file, without preparing it. */
+/* Returns the size of the file, without preparing it. */
 uint64_t sample_file_size(const struct dataset *ds, uint32_t field,
 			  const struct value *value);
 
-/* All values of a field of scalars, as one .npy file. */
+/* Prepares all values of a field of scalars as one .npy file. */
 struct column_file {
 	struct vfile vfile;
 	uint32_t field;

@@ -27,12 +27,12 @@ struct segment {
 	uint64_t start; /* in the virtual file */
 	uint64_t size;
 	const void *literal; /* valid as long as the file */
-	uint64_t off; /* in the dataset file; STRIDED: of the first piece */
-	uint64_t stride;     /* STRIDED: from piece to piece */
-	uint32_t width;	     /* STRIDED: of a piece */
-	uint32_t field;	     /* for failures: the field of the value */
+	uint64_t off;	 /* in the dataset file; STRIDED: of the first piece */
+	uint64_t stride; /* STRIDED: from piece to piece */
+	uint32_t width;	 /* STRIDED: of a piece */
+	uint32_t field;	 /* for failures: the field of the value */
 	uint32_t row;
-	bool is_payload; /* RANGE: of `sample`; a cache may have it */
+	bool is_payload; /* RANGE: of `sample`; a cache may contain it */
 	uint64_t sample;
 	/* MADE: prints bytes [skip, skip + size) of the segment to `buf`. */
 	void (*make)(const struct vfile *file, const struct segment *segment,
@@ -43,7 +43,7 @@ struct vfile {
 	struct dataset *ds;
 	uint64_t size;
 	/* Counts payloads that are read through a cache, and the time spent
-	   waiting for any; may be NULL. */
+	   waiting for them; may be NULL. */
 	struct payload_tally *tally;
 	/* Computes the segment that contains `off`, which is less than size. */
 	void (*segment_at)(const struct vfile *file, uint64_t off,

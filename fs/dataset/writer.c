@@ -92,7 +92,8 @@ static int allocate_buffers(struct writer *w, uint64_t num_samples)
 	w->end = w->first_page;
 	w->buffer = malloc(BUFFER_SIZE);
 	w->places = calloc(w->schema.num_fields, sizeof(*w->places));
-	/* One record more: calloc(0, n) may return NULL without an error. */
+	/* Allocate one more record, because calloc(0, n) may return NULL
+	   without an error. */
 	w->records = calloc(num_samples + 1, w->schema.itemsize);
 	if (!w->buffer || !w->places || !w->records)
 		return out_of_memory(w);
@@ -175,15 +176,16 @@ void writer_abort(struct writer **writer)
 
 /* --- samples ------------------------------------------------------------- */
 
-/* Bytes of a value's allocation, with the NUL if it has one. */
+/* Returns the bytes of a value's allocation, with the NUL if it has one. */
 static uint64_t stored_size(const struct field *f, const struct writer_value *v)
 {
 	return v->size + f->type->ends_in_nul;
 }
 
 /*
- * Bytes of a page that a value takes: at least one. FFCV looks sizes up by
- * offset, so an empty value must not share its offset with another value.
+ * Returns the bytes of a page that a value takes: at least one. FFCV looks
+ * sizes up by offset. Therefore an empty value must not share its offset with
+ * another value.
  */
 static uint64_t taken_size(const struct field *f, const struct writer_value *v)
 {
@@ -392,8 +394,8 @@ static int write_header(struct writer *w, uint64_t table_at)
 
 /*
  * Names lie behind the last value in its page or, if that leaves no room, in a
- * page of their own, which no sample uses. `end` is where the table would be;
- * returns where it is.
+ * page of their own, which no sample uses. `end` is the offset of the table
+ * without names; returns its final offset.
  */
 static uint64_t place_names(struct writer *w, uint64_t end)
 {
@@ -422,7 +424,7 @@ static int write_rest(struct writer *w)
 	r = r ? r : close_gap(w);
 	if (r)
 		return r;
-	/* Without allocations there are no pages and no entries. */
+	/* If there are no allocations, there are no pages and no entries. */
 	table_at = w->table_size ? align_up(w->end, w->page_size)
 				 : w->meta_off + meta_size;
 	table_at = place_names(w, table_at);

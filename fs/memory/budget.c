@@ -13,12 +13,13 @@
 
 enum {
 	/*
-	 * A user may pin this many times the bytes that are left to pin: alone
-	 * 7/8 of them, one of two 7/15. This is the dynamic threshold of shared
-	 * packet buffers (Choudhury and Hahne, 1998), with alpha = 7.
+	 * A user may pin this many times the bytes that are left to pin: a
+	 * single user 7/8 of them, each of two users 7/15. This is the dynamic
+	 * threshold of shared packet buffers (Choudhury and Hahne, 1998), with
+	 * alpha = 7.
 	 */
 	PIN_ALPHA = 7,
-	/* Requests of ranks 1 and 2 leave these parts for those before them. */
+	/* Requests of ranks 1 and 2 leave these parts to lower ranks. */
 	RESERVE_PART = 16,
 	LARGE_RESERVE_PART = 4,
 	/* A request of rank 2 counts as small up to 1/SMALL_PART of the limit.
@@ -36,7 +37,7 @@ struct account {
 	uint64_t bytes;
 };
 
-/* Of one kind. */
+/* The pinned bytes of one kind. */
 struct pins {
 	uint64_t bytes;
 	struct account *accounts;
@@ -98,11 +99,11 @@ int budget_open(uint64_t limit, struct log *log, struct budget **out)
 	return 0;
 }
 
-static void report_kept(struct budget *b, const char *name, uint64_t bytes)
+static void report_leak(struct budget *b, const char *name, uint64_t bytes)
 {
 	if (bytes)
 		log_error(b->log,
-			  "%llu bytes of %s were never given back: a defect of "
+			  "%llu bytes of %s were never freed: a defect of "
 			  "betonfs, please report it",
 			  (unsigned long long)bytes, name);
 }
@@ -112,10 +113,10 @@ static void report_leaks(struct budget *b)
 {
 	for (size_t i = 0; i < BUDGET_USES; i++) {
 		if (i != BUDGET_CACHE && i != BUDGET_COLD)
-			report_kept(b, names[i], b->used[i]);
+			report_leak(b, names[i], b->used[i]);
 	}
 	for (size_t i = 0; i < BUDGET_PINS; i++)
-		report_kept(b, "pinned memory", b->pins[i].bytes);
+		report_leak(b, "pinned memory", b->pins[i].bytes);
 }
 
 void budget_close(struct budget *b)
@@ -234,7 +235,7 @@ static void charge_use(struct budget *b, enum budget_use use, uint64_t bytes)
 	b->fixed += bytes;
 }
 
-/* Called with the lock held, which it drops meanwhile. */
+/* The caller holds the lock, which this function drops meanwhile. */
 static bool reclaim_bytes(struct budget *b, uint64_t bytes)
 {
 	bool freed = false;
@@ -246,8 +247,9 @@ static bool reclaim_bytes(struct budget *b, uint64_t bytes)
 	return freed;
 }
 
-/* Whether this thread's turn has come and there is room, now or after kept
-   memory was freed. Called with the lock held, which it may drop meanwhile. */
+/* Returns whether this thread's turn has come and there is room, if necessary
+   after calls of the reclaimers. The caller holds the lock, which this function
+   may drop meanwhile. */
 static bool get_room(struct budget *b, const struct waiter *me, uint64_t bytes)
 {
 	while (b->waiters == me) {
@@ -259,7 +261,8 @@ static bool get_room(struct budget *b, const struct waiter *me, uint64_t bytes)
 	return false;
 }
 
-/* Behind all of its rank, before those of higher ranks. */
+/* Inserts the waiter behind all of its rank, and before those of higher
+   ranks. */
 static void get_in_line(struct budget *b, struct waiter *me)
 {
 	struct waiter *next = b->waiters;

@@ -9,18 +9,18 @@
 #include "fs/util/cleanup.h"
 
 /* A file below the root, or NULL. */
-static FILE *open_file(const char *root, const char *folder, const char *name)
+static FILE *open_file(const char *root, const char *dir, const char *name)
 {
 	char path[PATH_MAX];
-	int n = snprintf(path, sizeof(path), "%s%s/%s", root, folder, name);
+	int n = snprintf(path, sizeof(path), "%s%s/%s", root, dir, name);
 
 	return n < 0 || (size_t)n >= sizeof(path) ? NULL : fopen(path, "re");
 }
 
-bool cgroup_find(const char *root, const char *folder, const char *file,
+bool cgroup_find(const char *root, const char *dir, const char *file,
 		 const char *name, uint64_t *out)
 {
-	FILE *f = open_file(root, folder, file);
+	FILE *f = open_file(root, dir, file);
 	unsigned long long value;
 	char line[256], word[128];
 	bool found = false;
@@ -37,10 +37,10 @@ bool cgroup_find(const char *root, const char *folder, const char *file,
 	return found;
 }
 
-bool cgroup_number(const char *root, const char *folder, const char *file,
+bool cgroup_number(const char *root, const char *dir, const char *file,
 		   uint64_t *out)
 {
-	FILE *f = open_file(root, folder, file);
+	FILE *f = open_file(root, dir, file);
 	unsigned long long value;
 	bool found = f && fscanf(f, "%llu", &value) == 1;
 
@@ -129,7 +129,7 @@ static void each_of_group(const char *root, const struct cgroup_hierarchy *h,
 			  const char *group, cgroup_fn *fn, void *arg)
 {
 	struct mount mount;
-	char folder[2 * PATH_MAX];
+	char dir[2 * PATH_MAX];
 	size_t size, least;
 
 	if (!find_mount(root, h, &mount))
@@ -140,13 +140,13 @@ static void each_of_group(const char *root, const struct cgroup_hierarchy *h,
 	else
 		group += size;
 	least = strlen(mount.point);
-	snprintf(folder, sizeof(folder), "%s%s", mount.point,
+	snprintf(dir, sizeof(dir), "%s%s", mount.point,
 		 strcmp(group, "/") ? group : "");
 	for (;;) {
-		fn(root, folder, arg);
-		if (strlen(folder) <= least)
+		fn(root, dir, arg);
+		if (strlen(dir) <= least)
 			break;
-		*strrchr(folder, '/') = '\0';
+		*strrchr(dir, '/') = '\0';
 	}
 }
 

@@ -18,7 +18,7 @@ struct cgroup_hierarchy {
 };
 
 /* Gets the directory of a group, without `root` in front. */
-typedef void cgroup_fn(const char *root, const char *folder, void *arg);
+typedef void cgroup_fn(const char *root, const char *dir, void *arg);
 
 /*
  * Calls `fn` for the group of this process and for every mounted group around
@@ -29,12 +29,12 @@ void cgroup_each(const char *root, const struct cgroup_hierarchy *h,
 		 cgroup_fn *fn, void *arg);
 
 /* Reads a file that holds one number. Returns false for "max". */
-bool cgroup_number(const char *root, const char *folder, const char *file,
+bool cgroup_number(const char *root, const char *dir, const char *file,
 		   uint64_t *out);
 
 /* Reads the number of a line "NAME NUMBER" or "NAME: NUMBER kB", without
    converting its unit. */
-bool cgroup_find(const char *root, const char *folder, const char *file,
+bool cgroup_find(const char *root, const char *dir, const char *file,
 		 const char *name, uint64_t *out);
 
 #endif

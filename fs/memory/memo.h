@@ -21,7 +21,8 @@ struct memo_options {
 	uint64_t bytes_max;
 	/* Charged for indexes; NULL: none. */
 	struct budget *budget;
-	/* The most bytes that make() uses, and then the object. */
+	/* Returns the most bytes that make() uses, and that the object has
+	   then. */
 	uint64_t (*need)(const void *arg);
 	/* Makes an object from the argument of memo_get() and reports its size.
 	 */
@@ -30,7 +31,7 @@ struct memo_options {
 };
 
 int memo_open(const struct memo_options *options, struct memo **out);
-/* The caller uses no object any more. Takes NULL. */
+/* Frees everything. No object may be in use. Takes NULL. */
 void memo_close(struct memo *memo);
 
 /* Gets the object of a key, to be read until memo_put(). All waiting callers
@@ -38,7 +39,7 @@ void memo_close(struct memo *memo);
 int memo_get(struct memo *memo, uint64_t key, const void *arg, void **thing);
 void memo_put(struct memo *memo, uint64_t key);
 
-/* Frees unused objects until so many bytes are free, or none is left. Returns
+/* Frees unused objects until `bytes` are freed, or none is left. Returns
    whether it freed any. */
 bool memo_reclaim(struct memo *memo, uint64_t bytes);
 

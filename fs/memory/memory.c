@@ -9,14 +9,15 @@
 #include "fs/util/bytes.h"
 
 /* As much of a group's name as fits into memory.why. */
-enum { FOLDER_SHOWN = 96 };
+enum { GROUP_SHOWN = 96 };
 
 /* The two versions of control groups. */
 static const struct hierarchy {
 	struct cgroup_hierarchy groups;
 	const char *limits[2]; /* files; the lower limit counts */
 	const char *usage;     /* a file: the bytes in use */
-	const char *unused;    /* line of memory.stat: cache that can go */
+	const char *unused; /* line of memory.stat: page cache that the kernel
+			       can drop */
 } hierarchies[] = {
 	{
 		.groups = { "cgroup", "memory" },
@@ -62,7 +63,7 @@ struct found {
 	struct memory *memory;
 };
 
-static void apply_group(const char *root, const char *folder, void *arg)
+static void apply_group(const char *root, const char *dir, void *arg)
 {
 	const struct found *found = arg;
 	const struct hierarchy *h = found->hierarchy;
@@ -71,13 +72,13 @@ static void apply_group(const char *root, const char *folder, void *arg)
 	bool large;
 
 	for (size_t i = 0; i < ARRAY_LEN(h->limits) && h->limits[i]; i++) {
-		if (cgroup_number(root, folder, h->limits[i], &value))
+		if (cgroup_number(root, dir, h->limits[i], &value))
 			limit = min_u64(limit, value);
 	}
 	if (limit == UINT64_MAX)
 		return;
-	cgroup_number(root, folder, h->usage, &usage);
-	cgroup_find(root, folder, "memory.stat", h->unused, &unused);
+	cgroup_number(root, dir, h->usage, &usage);
+	cgroup_find(root, dir, "memory.stat", h->unused, &unused);
 	usage -= min_u64(usage, unused);
 	left = limit - min_u64(limit, usage);
 	m->total = min_u64(m->total, limit);
@@ -87,7 +88,7 @@ static void apply_group(const char *root, const char *folder, void *arg)
 	large = limit >= 1 << 30;
 	snprintf(m->why, sizeof(m->why), "cgroup limit %.1f %s of %.*s",
 		 (double)limit / (1 << (large ? 30 : 20)),
-		 large ? "GiB" : "MiB", FOLDER_SHOWN, folder);
+		 large ? "GiB" : "MiB", GROUP_SHOWN, dir);
 }
 
 int memory_read(const char *root, struct memory *out)

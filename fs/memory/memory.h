@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much memory is available: the machine's, or what the control groups of
-   this process allow if that is less. Thread-safe, without state. */
+/* The available memory: that of the machine, or the limit of this process's
+   control groups if that is less. Thread-safe, without state. */
 #ifndef FS_MEMORY_MEMORY_H
 #define FS_MEMORY_MEMORY_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters of a stage of the engine or of the loader: what it has done, and
- * where its time went. Any thread reads them at any time, each counter by
- * itself; they order no other memory access. Header only.
+ * Counters of a stage of the engine or of the loader: its items, bytes and
+ * times. Any thread may read them at any time. Each counter is read by itself,
+ * and imposes no order on other memory accesses. Header only.
  */
 #ifndef FS_METRICS_COUNTERS_H
 #define FS_METRICS_COUNTERS_H
@@ -17,10 +17,11 @@ struct counters {
 	atomic_uint_fast64_t busy_ns;
 	atomic_uint_fast64_t input_wait_ns; /* waits for input */
 	atomic_uint_fast64_t room_wait_ns;  /* waits for room for the result */
-	atomic_uint_fast64_t times[HISTOGRAM_BUCKETS]; /* how long items took */
+	atomic_uint_fast64_t times[HISTOGRAM_BUCKETS]; /* durations of items */
 };
 
-/* The same counters at one moment, or the sum of several tallies. */
+/* The values of counters at one moment, or the sum over several struct
+   counters. */
 struct counters_sum {
 	uint64_t items;
 	uint64_t bytes;
@@ -36,7 +37,8 @@ static inline void counters_add(atomic_uint_fast64_t *counter, uint64_t n)
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-/* For the only thread that writes this counter: a tenth of the cost. */
+/* Like counters_add(), at a tenth of its cost. Only one thread may write this
+   counter. */
 static inline void counters_add_own(atomic_uint_fast64_t *counter, uint64_t n)
 {
 	atomic_store_explicit(

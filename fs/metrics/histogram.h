@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Durations, counted in buckets: four for each power of two, up to nine
- * minutes. Buckets are at least 64 ns wide. A duration that is computed from
- * them is off by an eighth at most, or by 32 ns.
+ * minutes. Buckets are at least 64 ns wide. A quantile computed from them is
+ * within 12.5 % or 32 ns.
  */
 #ifndef FS_METRICS_HISTOGRAM_H
 #define FS_METRICS_HISTOGRAM_H
@@ -11,13 +11,13 @@
 
 enum { HISTOGRAM_BUCKETS = 128 };
 
-/* The bucket of a duration; the last one takes all that are longer. */
+/* Returns the bucket of a duration; the last one takes all longer durations. */
 unsigned histogram_bucket(uint64_t ns);
 
 /* The shortest duration of a bucket. */
 uint64_t histogram_bound(unsigned bucket);
 
-/* The duration that `share` of all do not exceed; 0 if there are none. */
+/* Returns the quantile `share`, in [0, 1]; 0 if the histogram is empty. */
 uint64_t histogram_quantile(const uint64_t counts[HISTOGRAM_BUCKETS],
 			    double share);
 

@@ -26,19 +26,19 @@ struct job_rank {
 	uint32_t rank;
 	uint32_t world_size;
 	unsigned loaders;
-	int64_t told_s; /* of the monotonic clock */
+	int64_t reported_s; /* of the monotonic clock */
 	struct rank_figures all;
 	struct rank_figures last;
 };
 
-/* What a dataset counts. */
+/* The counts of one dataset. */
 struct of_dataset {
 	struct counter ways[JOBS_WAYS];
 	struct counters waits;	 /* of readers */
 	struct timespec changed; /* guarded by jobs.lock */
 };
 
-/* A job as far as it reads one dataset. */
+/* A job and one dataset that it reads. */
 struct job {
 	struct jobs *jobs;
 	uint32_t dataset;
@@ -67,7 +67,7 @@ static struct of_dataset *dataset_of(const struct job *job)
 	return &job->jobs->datasets[job->dataset];
 }
 
-/* Whether what is of a dataset is part of what was asked for. */
+/* Returns whether the counts of a dataset are part of a request. */
 static bool is_part(uint32_t of, uint32_t asked)
 {
 	return !asked || of == asked;
@@ -108,7 +108,7 @@ static void note_change(struct jobs *jobs, uint32_t dataset)
 	jobs->datasets[0].changed = jobs->datasets[dataset].changed;
 }
 
-/* Whether to forget `a` rather than `b`. */
+/* Returns whether to remove `a` rather than `b`. */
 static bool goes_before(struct job *a, struct job *b)
 {
 	if (!a->refs != !b->refs)
@@ -305,8 +305,8 @@ void job_disconnect(struct job *job)
 
 /* --- ranks --- */
 
-/* Makes room for one more rank: of those without loaders, the one with the
-   oldest report goes. The caller holds the lock. */
+/* Makes room for one more rank: removes the rank without loaders that has the
+   oldest report. The caller holds the lock. */
 static bool forget_rank(struct jobs *jobs)
 {
 	struct job_rank *r, *found = NULL;
@@ -315,7 +315,8 @@ static bool forget_rank(struct jobs *jobs)
 	for (size_t i = 0; i < jobs->n; i++) {
 		DL_FOREACH(jobs->list[i]->ranks, r)
 		{
-			if (r->loaders || (found && r->told_s >= found->told_s))
+			if (r->loaders ||
+			    (found && r->reported_s >= found->reported_s))
 				continue;
 			found = r;
 			job = jobs->list[i];
@@ -363,7 +364,7 @@ struct job_rank *job_rank_open(struct job *job, uint32_t rank,
 		return NULL;
 	r->world_size = world_size;
 	r->loaders++;
-	r->told_s = now_s();
+	r->reported_s = now_s();
 	return r;
 }
 
@@ -378,8 +379,8 @@ void job_rank_close(struct job *job, struct job_rank **pointer)
 		rank_free(job, r);
 }
 
-void job_tell(struct job *job, struct job_rank *r,
-	      const struct rank_figures *since)
+void job_report(struct job *job, struct job_rank *r,
+		const struct rank_figures *since)
 {
 	if (!r)
 		return;
@@ -388,10 +389,12 @@ void job_tell(struct job *job, struct job_rank *r,
 	r->all.epoch = since->epoch;
 	r->all.number = since->number;
 	r->last = *since;
-	r->told_s = now_s();
+	r->reported_s = now_s();
 }
 
-/* --- what was counted --- */
+/*
+ * --- reading the counts ---
+ */
 
 static void add_counts(struct jobs_count *to, struct jobs_count more)
 {
@@ -480,7 +483,7 @@ static struct jobs_rank rank_of(const struct job *job, const struct job_rank *r)
 		.rank = r->rank,
 		.world_size = r->world_size,
 		.loaders = r->loaders,
-		.idle_s = (uint64_t)(now_s() - r->told_s),
+		.idle_s = (uint64_t)(now_s() - r->reported_s),
 		.all = r->all,
 		.last = r->last,
 	};

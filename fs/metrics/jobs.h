@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The jobs that get batches, and how many: by the names that their loaders
- * send, or by the session of a process that opens files. The most recent jobs
- * are remembered, under numbers that are never used again. The ways of delivery
- * are counted for all jobs together. For each rank of a job there are the
- * figures that its loaders report.
+ * The jobs that get batches, and the number of their batches. A job has the
+ * name that its loaders send; for a process that opens files, its session is
+ * the job. The table holds the most recent jobs, under numbers that are never
+ * used again. The ways of delivery are counted for all jobs together. For each
+ * rank of a job, the table holds the figures that its loaders report.
  *
- * All is counted for each dataset by itself, so that a user who may not read
- * one of them sees nothing of it. Datasets have numbers; 0 stands for all of
- * them, and counts what belongs to none.
+ * Each dataset has its own counts, so that a user who may not read a dataset
+ * sees none of its counts. Datasets have numbers; 0 stands for all of them, and
+ * counts what belongs to none.
  *
  * Thread-safe. jobs.lock guards the list of jobs, and no other lock is taken
  * under it; counting takes no lock.
@@ -39,7 +39,7 @@ enum jobs_way {
 };
 
 enum {
-	JOBS_MAX = 256,	       /* jobs that are remembered */
+	JOBS_MAX = 256,	       /* jobs in the table */
 	JOBS_RANKS_MAX = 1024, /* ranks of all these jobs */
 };
 
@@ -49,15 +49,15 @@ int jobs_open(uint32_t num_datasets, struct jobs **out);
 void jobs_close(struct jobs *jobs);
 
 /*
- * The job of a name, as far as it reads one dataset, with a reference for the
- * caller. Names are ASCII and cut to what fits. A new job takes the place of
- * the least recent one, which may still be counted but is not listed any more.
- * NULL without memory or without `jobs`: all functions accept it and do
- * nothing.
+ * Returns the job of a name for one dataset, with a reference for the caller.
+ * Names are ASCII; a longer one is truncated. If the table is full, a new job
+ * replaces the least recent one, which still counts but is not listed any more.
+ * Returns NULL if memory is short or `jobs` is NULL; all functions accept NULL
+ * and do nothing.
  */
 struct job *jobs_get(struct jobs *jobs, uint32_t dataset, const char *name);
-/* The job "session-N" of a process; N is 0 if the session cannot be seen from
-   this process. */
+/* Returns the job "session-N" of a process. N is 0 if this process cannot see
+   the session. */
 struct job *jobs_get_session(struct jobs *jobs, uint32_t dataset, pid_t pid);
 /* Takes one more reference, and returns the job. */
 struct job *job_share(struct job *job);
@@ -66,25 +66,25 @@ void jobs_put(struct job **job);
 
 void job_add(struct job *job, enum jobs_way way, uint64_t batches,
 	     uint64_t bytes);
-/* One of the batches of job_add() was not ready when it was requested. */
+/* Counts a batch of job_add() that was not ready when it was requested. */
 void job_stalled(struct job *job, enum jobs_way way);
-/* A reader has waited `ns` for a batch. */
+/* Counts `ns` that a reader has waited for a batch. */
 void job_waited(struct job *job, uint64_t ns);
-/* The job has a connection from one call to the other. */
+/* Between these two calls the job has one more connection. */
 void job_connect(struct job *job);
 void job_disconnect(struct job *job);
 
 /*
- * A rank has a loader from one call to the other. job_tell() adds what this
- * loader has done since its last report. NULL: too many ranks are remembered
- * already.
+ * Adds a loader to a rank, until job_rank_close(). job_report() adds the
+ * figures of this loader since its last report. Returns NULL if the table of
+ * ranks is full.
  */
 struct job_rank *job_rank_open(struct job *job, uint32_t rank,
 			       uint32_t world_size);
-/* Clears the caller's pointer; takes NULL. */
+/* Removes the loader and clears the caller's pointer; takes NULL. */
 void job_rank_close(struct job *job, struct job_rank **rank);
-void job_tell(struct job *job, struct job_rank *rank,
-	      const struct rank_figures *since);
+void job_report(struct job *job, struct job_rank *rank,
+		const struct rank_figures *since);
 
 struct jobs_count {
 	uint64_t batches;
@@ -94,7 +94,7 @@ struct jobs_count {
 
 void jobs_delivered(struct jobs *jobs, uint32_t dataset,
 		    struct jobs_count out[JOBS_WAYS]);
-/* The sum of all ways as a stage, whose times are those of waiting. */
+/* Adds up all ways as one stage, whose times are those that readers waited. */
 void jobs_delivery(struct jobs *jobs, uint32_t dataset,
 		   struct counters_sum *out);
 
@@ -106,17 +106,17 @@ struct jobs_entry {
 	uint64_t last_s; /* since its last batch, or its start */
 };
 
-/* Lists the jobs that read a dataset, with number `first` and greater ones, by
-   number, at most `max`. A job that reads several has one number. Returns how
-   many. */
+/* Lists at most `max` jobs that read a dataset, from number `first` on, in the
+   order of their numbers. A job that reads several datasets has one number.
+   Returns the number of jobs listed. */
 size_t jobs_list(struct jobs *jobs, uint32_t dataset, uint64_t first,
 		 struct jobs_entry *out, size_t max);
 
-/* Lists the ranks of the job with this number, or of all jobs if it is 0, by
-   job and rank, at most `max`. Returns how many. */
+/* Lists at most `max` ranks of the job with this number, or of all jobs if it
+   is 0, ordered by job and rank. Returns the number of ranks listed. */
 size_t jobs_ranks(struct jobs *jobs, uint32_t dataset, uint64_t number,
 		  struct jobs_rank *out, size_t max);
-/* When a job of a dataset was last added or removed. */
+/* Returns when a job of a dataset was last added or removed. */
 struct timespec jobs_changed(struct jobs *jobs, uint32_t dataset);
 
 #endif

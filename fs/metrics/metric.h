@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metrics of a kind of object as a table: where each number is, and its
-   name in JSON and in OpenMetrics. Header only. */
+/* The metrics of a kind of object as a table: the offset of each number, and
+   its name in JSON and in OpenMetrics. Header only. */
 #ifndef FS_METRICS_METRIC_H
 #define FS_METRICS_METRIC_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The statistics that a loader sends to the daemon: sums since it was opened,
- * none of which ever falls, and the batch at which it is. A new figure is one
- * row here, and a line in loader/run where it is counted. Header only.
+ * which never decrease, and the number of its latest batch. To add a figure,
+ * add one row here, and a line in loader/run where it is counted. Header only.
  */
 #ifndef FS_METRICS_RANK_FIGURES_H
 #define FS_METRICS_RANK_FIGURES_H
@@ -14,59 +14,59 @@
 #include "fs/util/bytes.h"
 
 /*
- * A row per figure, in the order of stats.json: its place in the message to the
- * daemon, its number, and the rest of a row of struct metric
- * (fs/metrics/metric.h). A new figure takes the next place; a changed message
- * is a new ZEROCOPY_VERSION.
+ * A row per figure, in the order of stats.json: its index in the message to the
+ * daemon, its number, and the members of a row of struct metric
+ * (fs/metrics/metric.h). A new figure takes the smallest unused index. If the
+ * message changes, increase ZEROCOPY_VERSION.
  */
 #define RANK_FIGURES(ROW)                                                      \
 	ROW(0, FIGURE_OPEN_NS, "open_s", "rank_open_seconds", "seconds",       \
-	    SECONDS, "Time that loaders were open, up to their last word.")    \
+	    SECONDS, "Time that loaders were open, up to their last report.")  \
 	ROW(1, FIGURE_BATCHES, "batches", "rank_batches", NULL, COUNTER,       \
-	    "Batches that the trainer of a rank got.")                         \
+	    "Batches that a rank's trainer received.")                         \
 	ROW(2, FIGURE_SAMPLES, "samples", "rank_samples", NULL, COUNTER,       \
-	    "Samples in these.")                                               \
+	    "Samples in the batches that a rank's trainer received.")          \
 	ROW(3, FIGURE_FAILED_SAMPLES, "failed_samples", "rank_failed_samples", \
 	    NULL, COUNTER, "Samples that could not be read or decoded.")       \
 	ROW(5, FIGURE_WAITS, "waits", "rank_waits", NULL, COUNTER,             \
-	    "Batches that were not ready when the trainer came for them.")     \
+	    "Batches that were not ready when the trainer requested them.")    \
 	ROW(6, FIGURE_WAIT_NS, "wait_s", "rank_wait_seconds", "seconds",       \
 	    SECONDS, "Time that the trainer waited for batches.")              \
 	ROW(7, FIGURE_TRAINER_NS, "trainer_s", "rank_trainer_seconds",         \
-	    "seconds", SECONDS, "Time that the trainer took by itself.")       \
+	    "seconds", SECONDS,                                                \
+	    "Time between a batch and the trainer's next request.")            \
 	ROW(8, FIGURE_QUEUE_READY, "queue_ready", "rank_queue_ready", NULL,    \
-	    COUNTER,                                                           \
-	    "Batches that were ready whenever the trainer came, added up.")    \
+	    COUNTER, "Sum over all requests: batches ready in the queue.")     \
 	ROW(9, FIGURE_QUEUE_CAPACITY, "queue_capacity", "rank_queue_capacity", \
-	    NULL, COUNTER, "How many could have been, added up.")              \
+	    NULL, COUNTER, "Sum over all requests: capacity of the queue.")    \
 	ROW(4, FIGURE_READ_BYTES, "read_bytes", "rank_read_bytes", "bytes",    \
-	    COUNTER, "Bytes of batch files.")                                  \
+	    COUNTER, "Bytes of batch files that loaders read.")                \
 	ROW(10, FIGURE_READ_NS, "stages.read.busy_s", "rank_read_seconds",     \
-	    "seconds", SECONDS, "Time that loaders read.")                     \
+	    "seconds", SECONDS, "Time that loaders read batch files.")         \
 	ROW(14, FIGURE_READ_DELAY_NS, "stages.read.delay_s",                   \
 	    "rank_read_delay_seconds", "seconds", SECONDS,                     \
 	    "Time that the trainer waited for reading.")                       \
 	ROW(11, FIGURE_DECODE_NS, "stages.decode.busy_s",                      \
 	    "rank_decode_seconds", "seconds", SECONDS,                         \
-	    "Time of threads that decoded.")                                   \
+	    "Thread time spent decoding.")                                     \
 	ROW(15, FIGURE_DECODE_DELAY_NS, "stages.decode.delay_s",               \
 	    "rank_decode_delay_seconds", "seconds", SECONDS,                   \
 	    "Time that the trainer waited for decoding.")                      \
 	ROW(12, FIGURE_TRANSFORM_NS, "stages.transform.busy_s",                \
 	    "rank_transform_seconds", "seconds", SECONDS,                      \
-	    "Time of threads that transformed.")                               \
+	    "Thread time spent transforming.")                                 \
 	ROW(16, FIGURE_TRANSFORM_DELAY_NS, "stages.transform.delay_s",         \
 	    "rank_transform_delay_seconds", "seconds", SECONDS,                \
 	    "Time that the trainer waited for transforming.")                  \
 	ROW(13, FIGURE_UPLOAD_NS, "stages.upload.busy_s",                      \
 	    "rank_upload_seconds", "seconds", SECONDS,                         \
-	    "Time of threads that fed the GPU.")                               \
+	    "Thread time spent copying to the GPU.")                           \
 	ROW(17, FIGURE_UPLOAD_DELAY_NS, "stages.upload.delay_s",               \
 	    "rank_upload_delay_seconds", "seconds", SECONDS,                   \
 	    "Time that the trainer waited for copies to the GPU.")
 
 enum figure {
-#define ROW(place, figure, ...) figure = place,
+#define ROW(index, figure, ...) figure = index,
 	RANK_FIGURES(ROW)
 #undef ROW
 #define ROW(...) +1
@@ -74,9 +74,9 @@ enum figure {
 #undef ROW
 };
 
-#define ROW(place, ...) | UINT64_C(1) << (place)
+#define ROW(index, ...) | UINT64_C(1) << (index)
 _Static_assert((0 RANK_FIGURES(ROW)) == (UINT64_C(1) << FIGURES) - 1,
-	       "every place up to FIGURES has a row");
+	       "every index below FIGURES has a row");
 #undef ROW
 
 struct rank_figures {
@@ -85,10 +85,10 @@ struct rank_figures {
 	uint64_t n[FIGURES];
 };
 
-/* Of every member: all fit into JSON's numbers, also added up. */
+/* The maximum of every member, so that sums fit into JSON's numbers. */
 #define RANK_FIGURES_MAX (UINT64_C(1) << 62)
 
-/* Adds the sums; those that would pass the maximum stay there. */
+/* Adds the sums; a sum that would exceed the maximum stays there. */
 static inline void rank_figures_add(struct rank_figures *to,
 				    const struct rank_figures *more)
 {
@@ -96,7 +96,8 @@ static inline void rank_figures_add(struct rank_figures *to,
 		to->n[i] = min_u64(RANK_FIGURES_MAX, to->n[i] + more->n[i]);
 }
 
-/* What came between; false if any sum has fallen. */
+/* Computes the difference of two reports. Returns false if a sum has
+   decreased. */
 static inline bool rank_figures_since(const struct rank_figures *before,
 				      const struct rank_figures *now,
 				      struct rank_figures *out)

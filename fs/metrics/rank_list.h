@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of one job report, in the order of the ranks. A rank that
-   reads several datasets is one row. */
+/* A table of the reports of one job's ranks, ordered by rank. If a rank reads
+   several datasets, they are added up in one row. */
 #ifndef FS_METRICS_RANK_LIST_H
 #define FS_METRICS_RANK_LIST_H
 
@@ -28,8 +28,8 @@ struct rank_list {
 	size_t max;
 };
 
-/* Inserts a rank by its number, or adds it to the row of this number. Without a
-   free row the last rank is left out. */
+/* Inserts a rank by its number, or adds it to the row of this number. If no row
+   is free, drops the rank with the greatest number. */
 void rank_list_add(struct rank_list *list, const struct jobs_rank *rank);
 
 #endif

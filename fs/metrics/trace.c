@@ -38,9 +38,9 @@ enum {
  */
 #define QUARTER_NS (UINT64_C(7889238) * 1000000000)
 
-static const char tail[] = "]}";
+static const char trailer[] = "]}";
 
-enum { TAIL = sizeof(tail) - 1 };
+enum { TRAILER = sizeof(trailer) - 1 };
 
 static const struct {
 	const char *name;
@@ -70,13 +70,14 @@ struct event {
 	uint32_t thread;
 };
 
-/* A ring: its thread moves `head`, the thread that writes the file `tail`. */
+/* A ring of events. The traced thread advances `head`; the thread that writes
+   the file advances `tail`. */
 struct trace_track {
 	struct trace_track *prev, *next;
 	struct trace *trace;
 	char name[NAME_SIZE];
-	uint32_t thread; /* that writes it */
-	uint32_t named;	 /* the one that the file names */
+	uint32_t thread; /* the traced one */
+	uint32_t named;	 /* the thread that the file names */
 	atomic_uint_fast64_t head;
 	atomic_uint_fast64_t dropped;
 	_Alignas(64) atomic_uint_fast64_t tail;
@@ -97,7 +98,7 @@ struct trace {
 	/* The last page of the file, with the bytes that are to be written
 	   there. */
 	off_t page_at;
-	size_t written; /* bytes in the file, up to the tail */
+	size_t written; /* bytes in the file before the trailer */
 	size_t used;
 	char page[PAGE];
 	char *window; /* a part of the file and a page; NULL: none */
@@ -167,21 +168,21 @@ void trace_count(struct trace_track *t, enum trace_kind kind, uint64_t now,
 /*
  * --- the file; with the lock held ---
  *
- * The file ends with a tail, which closes the JSON. New events overwrite it and
- * end with a new tail. A process can be killed in the middle of a write, but
- * not within a page. So no write crosses a page; where the tail must, it is
- * stored to the mapped file.
+ * The file ends with a trailer, which closes the JSON. New events overwrite it,
+ * followed by a new trailer. A process can be killed in the middle of a write,
+ * but not within a page. Therefore no write crosses a page. If the trailer must
+ * cross one, the thread stores it to the mapped file by a single instruction.
  */
 
-/* Ends the file after an error, with the tail where it was: it has room there.
- */
+/* Ends the file after an error, by writing the trailer at its last place, where
+   there is room for it. */
 static void end_early(struct trace *trace, int error)
 {
 	off_t end = trace->page_at + (off_t)trace->written;
 
 	trace->is_broken = true;
-	if (pwrite(trace->fd, tail, TAIL, end) != TAIL ||
-	    ftruncate(trace->fd, end + TAIL))
+	if (pwrite(trace->fd, trailer, TRAILER, end) != TRAILER ||
+	    ftruncate(trace->fd, end + TRAILER))
 		error = errno;
 	log_warning(trace->log, "%s: the trace ends here: %s", trace->path,
 		    strerror(error));
@@ -208,8 +209,8 @@ static void write_page(struct trace *trace)
 {
 	size_t from = trace->written;
 
-	memcpy(trace->page + trace->used, tail, TAIL);
-	write_at(trace, trace->page + from, trace->used + TAIL - from,
+	memcpy(trace->page + trace->used, trailer, TRAILER);
+	write_at(trace, trace->page + from, trace->used + TRAILER - from,
 		 trace->page_at + (off_t)from);
 	trace->written = trace->used;
 }
@@ -244,42 +245,43 @@ static char *two_pages(struct trace *trace, off_t at)
 	return trace->window + (at - window_at);
 }
 
-/* Writes blanks with the tail behind them. False: it cannot be done. */
-static bool store_tail(struct trace *trace, off_t at)
+/* Writes blanks and the trailer behind them. Returns false on failure. */
+static bool store_trailer(struct trace *trace, off_t at)
 {
 	/* Blanks at the end of the file change nothing, and reserve its place
 	   on the disk. */
-	const size_t before = PAGE - TAIL;
+	const size_t before = PAGE - TRAILER;
 	uint32_t text;
 	char *pages;
 
 	if (sysconf(_SC_PAGESIZE) != PAGE ||
-	    pwrite(trace->fd, "  ", TAIL, at + TAIL) != TAIL)
+	    pwrite(trace->fd, "  ", TRAILER, at + TRAILER) != TRAILER)
 		return false;
 	pages = two_pages(trace, at - (off_t)before);
 	if (!pages)
 		return false;
 	memcpy(&text, "  ]}", sizeof(text));
 	/* Touch both pages, so that no fault can come between the stores. */
-	*(volatile char *)(pages + before) = tail[0];
+	*(volatile char *)(pages + before) = trailer[0];
 	*(volatile char *)(pages + PAGE) = ' ';
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	((volatile struct unaligned *)(pages + before))->word = text;
 	return true;
 }
 
-/* Moves the tail to the end of this page, then to the beginning of the page
+/* Moves the trailer to the end of this page, then to the beginning of the page
    behind it. */
 static void turn_page(struct trace *trace)
 {
-	const size_t end = PAGE - TAIL;
+	const size_t end = PAGE - TRAILER;
 
 	memset(trace->page + trace->used, ' ', end - trace->used);
 	trace->used = end;
 	write_page(trace);
 	if (!trace->is_broken &&
-	    !store_tail(trace, trace->page_at + (off_t)end))
-		write_at(trace, "  ]}", 2 * TAIL, trace->page_at + (off_t)end);
+	    !store_trailer(trace, trace->page_at + (off_t)end))
+		write_at(trace, "  ]}", 2 * TRAILER,
+			 trace->page_at + (off_t)end);
 	trace->page_at += PAGE;
 	trace->written = trace->used = 0;
 }
@@ -287,7 +289,7 @@ static void turn_page(struct trace *trace)
 /* Call before each event, so that none crosses a page. */
 static void make_room_for_event(struct trace *trace)
 {
-	if (trace->used + EVENT_TEXT + TAIL > PAGE)
+	if (trace->used + EVENT_TEXT + TRAILER > PAGE)
 		turn_page(trace);
 }
 
@@ -457,13 +459,13 @@ static void path_of(const char *path, unsigned n, char out[PATH_SIZE])
 {
 	const char *slash = strrchr(path, '/');
 	const char *dot = strrchr(slash ? slash : path, '.');
-	size_t stem = dot ? (size_t)(dot - path) : strlen(path);
+	size_t base = dot ? (size_t)(dot - path) : strlen(path);
 
 	if (n == 1)
 		snprintf(out, PATH_SIZE, "%s", path);
 	else
-		snprintf(out, PATH_SIZE, "%.*s.%u%s", (int)stem, path, n,
-			 path + stem);
+		snprintf(out, PATH_SIZE, "%.*s.%u%s", (int)base, path, n,
+			 path + base);
 }
 
 /* Locks and empties a file. -EAGAIN: another trace has it. On file systems
@@ -490,7 +492,7 @@ static int open_one(const char *path, int *out)
 
 	if (r)
 		return r;
-	fd = openat(place.folder, place.name,
+	fd = openat(place.dir, place.name,
 		    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY |
 			    O_NONBLOCK,
 		    0666);

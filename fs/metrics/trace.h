@@ -3,8 +3,9 @@
  * A timeline of what each thread does, as a file for trace viewers: Chrome's
  * JSON, which Perfetto reads too. Each thread writes to a track of its own,
  * without a lock. A thread of the trace writes the tracks to the file several
- * times a second, so that the file is valid JSON however the process ends.
- * Events that come too fast are dropped and counted.
+ * times a second, so that the file is valid JSON however the process ends. If
+ * events come faster than the file can be written, they are dropped and
+ * counted.
  *
  * trace.lock guards the list of tracks and the file; no other lock is taken
  * under it.
@@ -39,7 +40,7 @@ enum trace_kind {
  * log must outlive the trace.
  */
 int trace_open(const char *path, struct log *log, struct trace **out);
-/* No thread writes to its tracks any more. Takes NULL. */
+/* Ends the file. No thread may still write to a track. Takes NULL. */
 void trace_close(struct trace *trace);
 
 /* Adds a track, which lives as long as the trace. NULL without a trace or
@@ -47,11 +48,11 @@ void trace_close(struct trace *trace);
 struct trace_track *trace_add(struct trace *trace, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* From now on the calling thread writes the track. */
+/* Makes the calling thread the one that writes the track. */
 void trace_here(struct trace_track *track);
 
-/* Times are those of stage_now_ns() or clock_ns(). The kind says what `a` and
-   `b` are called. */
+/* Times are those of stage_now_ns() or clock_ns(). The kind determines the
+   names of `a` and `b` in the file. */
 void trace_span(struct trace_track *track, enum trace_kind kind, uint64_t begin,
 		uint64_t end, uint64_t a, uint64_t b);
 void trace_count(struct trace_track *track, enum trace_kind kind, uint64_t now,

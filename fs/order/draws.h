@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The next positions of samples that are sampled with replacement. Such an
- * order cannot compute the positions of a sample. So a window of positions is
- * drawn in advance and indexed by sample. Not thread-safe.
+ * The upcoming positions of samples that are sampled with replacement. Such an
+ * order cannot compute the positions of a sample. Therefore this module
+ * computes the samples of a window of positions in advance, and indexes them by
+ * sample. Not thread-safe.
  */
 #ifndef FS_ORDER_DRAWS_H
 #define FS_ORDER_DRAWS_H
 
 #include "fs/order/order.h"
 
-/* Positions in the window: drawing them takes a few milliseconds. Read-ahead
-   looks less far. */
+/* Positions in the window. Computing them takes a few milliseconds. Read-ahead
+   needs fewer. */
 enum { DRAWS_POSITIONS = 1 << 14 };
 
 struct draws {
@@ -29,8 +30,8 @@ struct draws {
 void draws_look(struct draws *f, const struct order orders[2], uint64_t n,
 		uint64_t epoch, uint64_t first);
 
-/* The nth position, from 0, of a sample within the window. ORDER_NONE: it has
-   fewer. */
+/* Returns the nth position, from 0, of a sample within the window. ORDER_NONE:
+   it has fewer positions. */
 uint64_t draws_position(const struct draws *f, uint64_t sample, uint64_t nth);
 
 #endif

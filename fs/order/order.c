@@ -3,7 +3,8 @@
 
 #include "fs/util/bytes.h"
 
-/* The use of a random key is part of it, so that uses never share a key. */
+/* Each use of random numbers has its own key, because its name is hashed into
+   the key. */
 enum { FOR_ORDER = 1, FOR_WINDOW = 2, FOR_CUT = 3 };
 
 static void init_nothing(struct order *o)
@@ -74,7 +75,7 @@ static uint64_t window_of(const struct order *o, uint64_t position,
 	return k;
 }
 
-/* The start and the permutation of the window of a position. */
+/* Returns the start and the permutation of the window of a position. */
 static struct permutation mix_of(const struct order *o, uint64_t position,
 				 uint64_t *start)
 {
@@ -119,7 +120,7 @@ static void run_of_block(const struct order *o, uint64_t place, uint64_t *first,
 	*end = *first + min_u64(o->block, o->n - *first);
 }
 
-/* Permutes the whole batches. The places of a short one are anywhere, so that
+/* Permutes the whole batches. The places of a short batch are random, so that
    no place is always left out. */
 static void init_bucketed(struct order *o)
 {
@@ -131,8 +132,8 @@ static void init_bucketed(struct order *o)
 	o->cut = (uint64_t)(number * (o->n - rest + 1) >> 64);
 }
 
-/* The samples of whole batches, in batches that are not shuffled yet; those of
-   a short one are at the end. */
+/* Maps to the samples of whole batches, in batches that are not shuffled yet.
+   The samples of a short batch are at the end. */
 static uint64_t bucketed_at(const struct order *o, uint64_t position)
 {
 	uint64_t whole = o->n - o->n % o->batch, start, at = position;

@@ -51,10 +51,10 @@ const struct order_row *order_by_id(enum beton_order order);
 /* The word_at() of a struct typed whose words are all orders. */
 const char *order_name_at(size_t i);
 
-/* The ids of a named subset of the spec must be known. */
+/* If the spec has a named subset, its ids must be loaded. */
 struct order order_init(const struct spec *spec, uint64_t epoch);
 
-/* The sample at a position of the epoch, which is below n. */
+/* Returns the sample at a position of the epoch. Requires position < n. */
 uint64_t order_sample(const struct order *order, uint64_t position);
 
 /* The inverse of order_sample(): the position of the nth place, from 0, of a
@@ -63,7 +63,8 @@ uint64_t order_sample(const struct order *order, uint64_t position);
 uint64_t order_position(const struct order *order, uint64_t sample,
 			uint64_t nth);
 
-/* At most so many places of one sample are looked at where time matters. */
+/* Functions that must be fast examine at most this many places of one
+   sample. */
 enum { ORDER_PLACES = 16 };
 
 /* For orders with `draws`: positions from one use of a sample to the next on

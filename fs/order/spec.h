@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A parsed SPEC (sampling spec), which names a global sequence of batches,
+ * A parsed sampling spec, which names a global sequence of batches,
  * beton-orders(7): the struct and its counts. For the text see spec_text.h.
  * Pure functions.
  */
@@ -15,8 +15,8 @@
 #include "fs/order/subset.h"
 
 enum {
-	/* Samples of a batch. Bounds the memory of a batch's layout, which is
-	   32 bytes for each sample and field. */
+	/* Samples of a batch. The limit bounds the memory of a batch's layout,
+	   which is 32 bytes for each sample and field. */
 	SPEC_BATCH_MAX = 1 << 20,
 };
 
@@ -31,19 +31,19 @@ struct spec {
 	uint64_t block;	 /* 0 unless the order uses blocks */
 	uint64_t window; /* 0 unless the order uses blocks */
 	uint64_t bucket; /* 0 unless the order uses buckets */
-	uint64_t draws;	 /* 0 unless the order draws */
+	uint64_t draws;	 /* 0 unless the order samples with replacement */
 	bool has_subset;
 	uint64_t first; /* samples [first, end); all without a subset */
 	uint64_t end;
-	/* Borrowed from struct spec_facts. If not NULL, the samples are the
-	   places [first, end) of this list, and first is 0. */
+	/* A subset of struct spec_facts, which owns it. If not NULL, the
+	   samples are the places [first, end) of this list, and first is 0. */
 	const struct subset *subset;
 };
 
-/* Whether two specs of one dataset name the same sequence. */
+/* Returns whether two specs of one dataset name the same sequence. */
 bool spec_equal(const struct spec *a, const struct spec *b);
 
-/* Samples of an epoch before drop_last omits some; and whether a sample may
+/* Samples of an epoch before drop_last omits some, and whether a sample may
    occur more than once. */
 uint64_t spec_positions(const struct spec *spec);
 bool spec_repeats(const struct spec *spec);

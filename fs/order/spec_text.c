@@ -17,11 +17,12 @@ enum { BLOCK_BYTES = 512 << 10, WINDOW_BLOCKS = 2048 };
 /* The default bucket, in batches. */
 enum { BUCKET_BATCHES = 8 };
 
-/* Limits blocks, windows and draws, so that their products fit in 64 bits. No
-   dataset has so many samples. */
+/* The limit of blocks, windows and num_samples, so that their products fit in
+   64 bits. It exceeds the samples of any dataset. */
 #define SAMPLES_MAX ((uint64_t)1 << 40)
 
-/* A part of the text: a key, or its value. Borrowed, without NUL. */
+/* A part of the text: a key, or its value. It points into the caller's text,
+   and has no NUL. */
 struct text {
 	const char *at;
 	size_t size;
@@ -57,7 +58,8 @@ static bool parse_order(const struct key *key, const struct text *v,
 	return row != NULL;
 }
 
-/* The number of samples of mean size that fit in so many bytes, at least 1. */
+/* Returns the number of samples of mean size that fit into `bytes`, at
+   least 1. */
 static uint64_t samples_of_bytes(uint64_t bytes, const struct spec_facts *facts)
 {
 	unsigned __int128 n = (unsigned __int128)bytes * facts->samples /
@@ -96,8 +98,8 @@ static bool parse_named(const struct subset_ref *ref,
 	return true;
 }
 
-/* A canonical text has a hash of the list: once the file of the list changes,
-   the text is refused, because it would name other samples. */
+/* A canonical text has a hash of the list. If the file of the list has changed,
+   refuse the text, because it would name other samples. */
 static bool complain_of_hash(const struct text *v,
 			     const struct spec_facts *facts, char *why)
 {
@@ -158,7 +160,7 @@ static bool parse_subset(const struct key *key, const struct text *v,
 #define AT(member) .offset = offsetof(struct spec, member)
 #define NUMBER(low, high) .type = TYPED_STRICT_IN(low, high)
 
-/* In the same order as in the canonical text. */
+/* The rows are in the order of the canonical text. */
 static const struct key keys[] = {
 	{ "order", .type = { TYPED_WORD, .word_at = order_name_at },
 	  .parse = parse_order },
@@ -191,7 +193,7 @@ static bool parse_value(const struct key *key, const struct text *v,
 
 static const struct typed names = { TYPED_WORD, .word_at = key_name_at };
 
-/* Of other loaders. */
+/* Names of keys in other loaders, and ours. */
 static const struct other_word other_keys[] = {
 	{ "batch_size", "batch" },     { "bs", "batch" },
 	{ "shuffle", "order=random" }, { "samples", "subset" },
@@ -231,7 +233,7 @@ static int refuse_value(const struct key *key, const struct text *value,
 	return -EINVAL;
 }
 
-/* The key of a name, or of an older name; NULL: there is none. */
+/* Returns the key of a name, or of an older name; NULL: there is none. */
 static const struct key *find_key(const struct text *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
@@ -319,7 +321,7 @@ static void resolve_defaults(struct spec *spec, const struct spec_facts *facts)
 						  WINDOW_BLOCKS * spec->block));
 }
 
-/* Refuses order=weighted without weights. A subset whose ids are unknown
+/* Refuses order=weighted without weights. A subset whose ids are not loaded
    passes: its file may have weights. */
 static int check_weights(const struct spec *spec, char *why)
 {

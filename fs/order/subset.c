@@ -370,7 +370,8 @@ uint64_t subset_draw(const struct subset *s, uint64_t number)
 
 /* --- opening --- */
 
-/* With O_NONBLOCK, opening a FIFO or a device does not block. */
+/* Opens the file of a list. O_NONBLOCK keeps the open of a FIFO or a device
+   from blocking. */
 static int open_list(const char *path, struct log *log, int *fd)
 {
 	struct stat st;
@@ -438,7 +439,8 @@ static struct subset *subset_new(const struct subset_ref *ref)
 	return s;
 }
 
-/* Refuses a name that the list has already, since a SPEC could not choose. */
+/* Refuses a name that the list has already, because a spec could not choose
+   between both. */
 static int check_name(const char *text, const struct subset *list,
 		      struct log *log, struct subset_ref *out)
 {

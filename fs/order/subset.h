@@ -3,7 +3,7 @@
  * A named subset: a list of sample ids from a file, beton-orders(7), with or
  * without weights. Place i is the i-th id of the file; an id may have several
  * places. Subsets never change once open. The caller that opened a list of
- * subsets owns it, and SPECs borrow from it.
+ * subsets owns it. Sampling specs point into it, so it outlives them.
  */
 #ifndef FS_ORDER_SUBSET_H
 #define FS_ORDER_SUBSET_H
@@ -30,7 +30,7 @@ struct subset {
 	char name[SUBSET_NAME_MAX + 1];
 	uint64_t hash; /* of ids and weights */
 	uint64_t n;
-	uint64_t *ids;	  /* by place; NULL: only the members above are known */
+	uint64_t *ids;	  /* by place; NULL: only the members above are set */
 	uint64_t *sums;	  /* of weights up to each place; NULL: no weights */
 	uint32_t *sorted; /* places by their ids; NULL: `ids` ascends */
 	bool repeats;	  /* an id has several places */
@@ -45,7 +45,7 @@ int subset_open(const char *text, uint64_t samples, struct log *log,
 		struct subset **list);
 void subset_close_all(struct subset *list);
 
-/* A subset as a SPEC names it: "NAME" or "NAME~HASH". */
+/* A subset as a spec names it: "NAME" or "NAME~HASH". */
 struct subset_ref {
 	const char *name; /* not terminated */
 	size_t size;
@@ -63,7 +63,7 @@ bool subset_parse_ref(const char *text, size_t size, struct subset_ref *out);
 const struct subset *subset_find(const struct subset *list,
 				 const struct subset_ref *ref);
 
-/* Puts a subset before *list whose ids are unknown; `ref` has a hash. */
+/* Puts a subset without its ids before *list; `ref` has a hash. */
 int subset_add_known(const struct subset_ref *ref, uint64_t n,
 		     struct subset **list);
 
@@ -72,12 +72,13 @@ void subset_ref_text(const struct subset_ref *ref, char out[SUBSET_TEXT_SIZE]);
 /* Writes "NAME~HASH". */
 void subset_text(const struct subset *subset, char out[SUBSET_TEXT_SIZE]);
 
-/* The nth place of an id, from 0, in O(log n). False: it has fewer. */
+/* Finds the nth place of an id, from 0, in O(log n). Returns false if it has
+   fewer. */
 bool subset_place(const struct subset *subset, uint64_t id, uint64_t nth,
 		  uint64_t *place);
 
-/* For a subset with weights: the weight of a place, and the place that a random
-   number of 64 bits selects, in O(log n). */
+/* These two require weights. They return the weight of a place, and the place
+   that a random number of 64 bits selects, in O(log n). */
 uint64_t subset_weight(const struct subset *subset, uint64_t place);
 uint64_t subset_draw(const struct subset *subset, uint64_t number);
 

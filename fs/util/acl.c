@@ -10,7 +10,7 @@
 enum {
 	HEAD_SIZE = 4, /* a version */
 	ENTRY_SIZE = 8,
-	/* A longer list lets in nobody but the owner. */
+	/* If a list is longer, only the owner is admitted. */
 	LIST_SIZE = 4096,
 	/* Tags of entries; those of users and of groups have an ID. */
 	TAG_USER = 0x02,
@@ -18,7 +18,7 @@ enum {
 	TAG_GROUP = 0x08,
 };
 
-/* What every entry with this tag permits, within the mask. */
+/* Returns the bits that every entry with this tag permits, within the mask. */
 static mode_t granted(const uint8_t *list, ssize_t n, unsigned tag, mode_t mask)
 {
 	mode_t all = 07;

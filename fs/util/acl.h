@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The permissions of a file that has an access control list, for whoever knows
- * modes only. In the mode of such a file, the bits of the group are the most
- * that any entry of the list permits, not what the group may.
- */
+/* The permissions of a file that has an access control list, expressed as a
+   mode. In the mode of such a file, the bits of the group are the maximum over
+   all entries of the list, not the rights of the owning group. */
 #ifndef FS_UTIL_ACL_H
 #define FS_UTIL_ACL_H
 
 #include <sys/types.h>
 
-/*
- * Returns the mode of an open file without the bits that the list does not
- * grant to every user to whom the mode grants them. Users whom only the list
- * lets in are left out.
- */
+/* Returns the mode of an open file. A bit is cleared unless the list grants it
+   to every user to whom the mode grants it. If only the list admits a user, the
+   returned mode does not. */
 mode_t acl_mode(int fd, mode_t mode);
 
 #endif

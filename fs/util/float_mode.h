@@ -16,7 +16,7 @@ static inline void float_mode_reset(void)
 	fesetenv(FE_DFL_ENV);
 }
 
-/* Around what a thread of the program computes. */
+/* Call before and after a computation in a thread of the program. */
 static inline void float_mode_begin(fenv_t *before)
 {
 	fegetenv(before);

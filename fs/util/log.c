@@ -28,8 +28,8 @@ void log_fini(struct log *log)
 	pthread_mutex_destroy(&log->lock);
 }
 
-/* Whether the limit of this second allows one more line. The caller holds the
-   lock. */
+/* Returns whether the limit of this second allows one more line. The caller
+   holds the lock. */
 static bool has_room(struct log *log)
 {
 	time_t now = clock_coarse_ms() / 1000;
@@ -41,8 +41,8 @@ static bool has_room(struct log *log)
 	return log->in_second++ < LOG_BURST;
 }
 
-/* A message is one line without control characters, whatever names it contains.
- */
+/* Makes a message one line without control characters, because names of files
+   may contain them. */
 static void tame(char *line)
 {
 	for (char *c = line; *c; c++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages: levels, one callback, one line each. Log a failure once, where it
-   is found, with file, place and values; callers only pass the error number on.
- */
+   is detected, with file, offset and values; callers only propagate the error
+   code. */
 #ifndef FS_UTIL_LOG_H
 #define FS_UTIL_LOG_H
 
@@ -15,9 +15,10 @@
  * One log per handle; thread-safe. A NULL log drops every message.
  *
  * Errors and warnings are limited to LOG_BURST a second, so that a damaged
- * dataset does not fill a disk. The next line that is passed on says how many
- * were held back. If `every` is set before the first message, there is no
- * limit, for callers that need the reason of each failure.
+ * dataset does not fill a disk. The first message of a later second ends with
+ * the number of messages that were held back. If `every` is set before the
+ * first message, there is no limit, for callers that need the reason of each
+ * failure.
  */
 struct log {
 	pthread_mutex_t lock;

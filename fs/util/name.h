@@ -13,11 +13,9 @@ enum {
 	NAME_ESCAPED = 3, /* as many bytes each byte may become */
 };
 
-/*
- * Any text as a file name: letters, digits, '_', '-' and inner dots stay as
- * they are, any other byte becomes %XX, and an empty text is "%". `out` has
- * room for NAME_ESCAPED times the text and 2 bytes.
- */
+/* Converts any text to a file name: letters, digits, '_', '-' and inner dots
+   stay as they are, any other byte becomes %XX, and an empty text is "%". `out`
+   has room for NAME_ESCAPED times the text and 2 bytes. */
 void name_escape(const char *text, char *out);
 
 /*
@@ -28,17 +26,16 @@ void name_escape(const char *text, char *out);
 void name_quote(FILE *out, const char *text);
 void name_unquote(char *text);
 
-/* How many digits the numbers of [0, n) are written with: at least 6. */
+/* Returns the number of digits of every number in [0, n): at least 6. */
 unsigned name_digits(uint64_t n);
 
-/* Writes `number` with so many digits, and a NUL. Returns the length. */
+/* Writes `number` with `digits` digits, and a NUL. Returns the length. */
 unsigned name_number(char out[NAME_DIGITS_MAX + 1], uint64_t number,
 		     unsigned digits);
 
-/*
- * Reads a number below n that is written with name_digits(n) digits at the
- * start of `name`; *rest is what follows. False for every other spelling.
- */
+/* Reads a number below n that is written with name_digits(n) digits at the
+   start of `name`; *rest is what follows. Returns false for every other
+   spelling. */
 bool name_parse_number(const char *name, uint64_t n, uint64_t *number,
 		       const char **rest);
 

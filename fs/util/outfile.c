@@ -54,7 +54,7 @@ static int create_named(struct outfile *f, mode_t mode)
 {
 	for (int i = 0; i < NAME_TRIES; i++) {
 		make_name(f->temporary);
-		f->fd = openat(f->place.folder, f->temporary,
+		f->fd = openat(f->place.dir, f->temporary,
 			       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 		if (f->fd >= 0)
 			return 0;
@@ -67,8 +67,9 @@ static int create_named(struct outfile *f, mode_t mode)
 
 /* --- access -------------------------------------------------------------- */
 
-/* Copies the access control list of `from`, a descriptor with O_PATH, or takes
-   off what a folder gave to `to`. Returns whether `to` has it now. */
+/* Copies the access control list of `from`, a descriptor with O_PATH. If it has
+   none, removes the list that `to` inherited from its directory. Returns
+   whether both are equal now. */
 static bool copy_acl(int from, int to)
 {
 	static const char name[] = "system.posix_acl_access";
@@ -84,14 +85,12 @@ static bool copy_acl(int from, int to)
 	return errno == ENOTSUP;
 }
 
-/*
- * Gives the file the access that a file of its name has, as if that one were
- * written to. If the group or the list cannot be kept, the group may do no more
- * than others may.
- */
+/* Copies mode, owner and access control list of the file that has the name, as
+   if that file were written to. If the group or the list cannot be copied, the
+   group gets no more rights than others. */
 static void keep_access(struct outfile *f)
 {
-	cleanup_fd int old = openat(f->place.folder, f->place.name,
+	cleanup_fd int old = openat(f->place.dir, f->place.name,
 				    O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 	mode_t mode;
@@ -105,19 +104,20 @@ static void keep_access(struct outfile *f)
 	       !fchown(f->fd, (uid_t)-1, st.st_gid);
 	if (!copy_acl(old, f->fd) || !same)
 		mode &= 0707 | (mode & 7) << 3;
-	/* A file system without modes has none to keep. */
+	/* If the file system has no modes, ignore the failure. */
 	(void)!fchmod(f->fd, mode);
 }
 
-/* Only /proc can give a name to a file without one. */
+/* A file without a name can get one only by /proc. */
 static int create_file(struct outfile *f)
 {
-	/* What replaces a private file is private from the start. */
+	/* The old file may be private: keep the new one private until it has
+	   the same mode. */
 	mode_t mode = f->place.is_taken ? 0600 : 0666;
 	int r = 0;
 
 	if (access("/proc/self/fd", X_OK) == 0)
-		f->fd = openat(f->place.folder, ".",
+		f->fd = openat(f->place.dir, ".",
 			       O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
 	if (f->fd < 0)
 		r = create_named(f, mode);
@@ -134,7 +134,7 @@ void outfile_abort(struct outfile **file)
 		return;
 	*file = NULL;
 	if (f->temporary[0])
-		unlinkat(f->place.folder, f->temporary, 0);
+		unlinkat(f->place.dir, f->temporary, 0);
 	if (f->fd >= 0)
 		close(f->fd);
 	place_close(&f->place);
@@ -142,7 +142,7 @@ void outfile_abort(struct outfile **file)
 	free(f);
 }
 
-/* NULL is logged. */
+/* Logs a failure and returns NULL. */
 static struct outfile *new_outfile(const char *path, struct log *log)
 {
 	struct outfile *f = calloc(1, sizeof(*f));
@@ -155,7 +155,7 @@ static struct outfile *new_outfile(const char *path, struct log *log)
 		return NULL;
 	}
 	f->log = log;
-	f->place.folder = f->fd = -1;
+	f->place.dir = f->fd = -1;
 	f->path = copy;
 	return f;
 }
@@ -193,14 +193,14 @@ static int open_at_place(struct outfile *f, int r, struct outfile **out)
 	return r;
 }
 
-/* A file that cannot be read is not known to be a dataset. */
+/* If a file cannot be read, it does not count as a dataset. */
 static int check_no_dataset(const struct place *place)
 {
 	cleanup_fd int fd = -1;
 
 	if (!place->is_taken)
 		return 0;
-	fd = openat(place->folder, place->name,
+	fd = openat(place->dir, place->name,
 		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd >= 0 && place_has_dataset(fd) ? -EEXIST : 0;
 }
@@ -220,14 +220,14 @@ int outfile_open(const char *path, bool is_dataset, struct log *log,
 	return open_at_place(f, r, out);
 }
 
-int outfile_open_in(int folder, const char *name, const char *path,
+int outfile_open_in(int dir, const char *name, const char *path,
 		    struct log *log, struct outfile **out)
 {
 	struct outfile *f = new_outfile(path, log);
 
 	if (!f)
 		return -ENOMEM;
-	return open_at_place(f, place_open_in(folder, name, &f->place), out);
+	return open_at_place(f, place_open_in(dir, name, &f->place), out);
 }
 
 /* Starts to write back, so that the final sync, which cannot be interrupted, is
@@ -302,8 +302,7 @@ static int link_to(const struct outfile *f, const char *name)
 	char self[32];
 
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", f->fd);
-	return linkat(AT_FDCWD, self, f->place.folder, name,
-		      AT_SYMLINK_FOLLOW) < 0
+	return linkat(AT_FDCWD, self, f->place.dir, name, AT_SYMLINK_FOLLOW) < 0
 		       ? -errno
 		       : 0;
 }
@@ -326,21 +325,21 @@ static int give_name(struct outfile *f)
 		if (r || !f->temporary[0])
 			return r;
 	}
-	if (renameat(f->place.folder, f->temporary, f->place.folder,
-		     f->place.name) < 0)
+	if (renameat(f->place.dir, f->temporary, f->place.dir, f->place.name) <
+	    0)
 		return -errno;
 	f->temporary[0] = '\0';
 	return 0;
 }
 
-/* Not every file system can sync a directory; the data is safe. */
-static void sync_folder(const struct outfile *f)
+/* Some file systems cannot sync a directory; the data is safe. */
+static void sync_dir(const struct outfile *f)
 {
-	cleanup_fd int fd = openat(f->place.folder, ".",
-				   O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_fd int fd =
+		openat(f->place.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0 || fsync(fd))
-		log_info(f->log, "%s: cannot sync its folder: %s", f->path,
+		log_info(f->log, "%s: cannot sync its directory: %s", f->path,
 			 strerror(errno));
 }
 
@@ -349,7 +348,7 @@ int outfile_publish(struct outfile **file)
 	struct outfile *f = *file;
 	int r = 0;
 
-	if (f->place.folder < 0) {
+	if (f->place.dir < 0) {
 		outfile_abort(file);
 		return 0;
 	}
@@ -362,7 +361,7 @@ int outfile_publish(struct outfile **file)
 			failed(f, "cannot give the file its name", -r);
 	}
 	if (!r && f->syncs)
-		sync_folder(f);
+		sync_dir(f);
 	outfile_abort(file);
 	return r;
 }

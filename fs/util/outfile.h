@@ -18,17 +18,17 @@
 struct outfile;
 
 /*
- * Prepares to write `path`, and follows symbolic links as fs/util/place.h says.
- * If anything but a regular file has the name, the call fails; unless
- * `is_dataset`, also if that file is a dataset. All failures of this module are
- * logged with the path; `log` must outlive the file.
+ * Prepares to write `path`, and follows symbolic links by the rule of
+ * fs/util/place.h. If anything but a regular file has the name, the call fails.
+ * It also fails if the file is a dataset, unless `is_dataset`. This module logs
+ * all its failures with the path; `log` must outlive the file.
  */
 int outfile_open(const char *path, bool is_dataset, struct log *log,
 		 struct outfile **out);
 
-/* Like outfile_open(), for a name in an open folder. A link of that name is
-   replaced, not followed. `path` is for messages. */
-int outfile_open_in(int folder, const char *name, const char *path,
+/* Like outfile_open(), for a name in the open directory `dir`. A link of that
+   name is replaced, not followed. `path` is for messages. */
+int outfile_open_in(int dir, const char *name, const char *path,
 		    struct log *log, struct outfile **out);
 
 /* Writes to an open file instead, which remains the caller's and keeps its
@@ -49,12 +49,12 @@ int outfile_move_down(struct outfile *f, uint64_t from, uint64_t to,
 int outfile_resize(struct outfile *f, uint64_t size);
 
 /*
- * Waits until all bytes are on the disk and gives the file its name. A file
- * that it replaces leaves it mode, access control list and, where permitted,
- * owner and group, unless place_is_foreign(). On failure nothing is left, and
- * the old file stays. *f becomes NULL either way. A file of outfile_open_to()
- * is neither synced nor renamed, and one of outfile_open_in() is not synced, as
- * it may be one of many.
+ * Waits until all bytes are on the disk and gives the file its name. If it
+ * replaces a file that is not place_is_foreign(), it takes over mode, access
+ * control list and, where permitted, owner and group. On failure the new file
+ * is removed, and the old file stays. *f becomes NULL either way. A file of
+ * outfile_open_to() is neither synced nor renamed, and one of outfile_open_in()
+ * is not synced, as it may be one of many.
  */
 int outfile_publish(struct outfile **f);
 

@@ -22,7 +22,7 @@ bool paths_is_pattern(const char *text)
 	return strpbrk(text, "*?[{") && lstat(text, &st);
 }
 
-/* Takes the text, which may be NULL. */
+/* Appends the text and takes ownership of it. NULL fails with -ENOMEM. */
 static int add_path(struct paths *paths, char *text)
 {
 	char **more = NULL;
@@ -64,8 +64,8 @@ static const char *escaped(const char *p)
 	return p[0] == '\\' && p[1] ? p + 1 : p;
 }
 
-/* The end of an alternative: a comma or a brace that belongs to no group inside
-   it. NULL: the text ends before. */
+/* Returns the end of an alternative: a comma or a brace that belongs to no
+   group inside it. NULL: the text ends before. */
 static const char *end_of_alternative(const char *p)
 {
 	size_t depth = 0;
@@ -83,7 +83,7 @@ static const char *end_of_alternative(const char *p)
 	return NULL;
 }
 
-/* As in shells, braces without a comma between them are ordinary. */
+/* Braces without a comma between them are ordinary characters, as in shells. */
 static bool is_group(struct group *g)
 {
 	const char *end = end_of_alternative(g->open + 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files that a text names: one file, or those of a pattern. A text that is
- * the path of anything there is that path. Otherwise "{a,b}" stands for a and
- * for b, in this order, and *, ? and [] match names as in glob(7), in the order
- * of their bytes, whatever the locale. A backslash takes the meaning of the
- * character behind it.
+ * The files that a text names: one file, or the files of a pattern. If a file
+ * or directory has the text as its path, the text is that path. Otherwise
+ * "{a,b}" stands for a and for b, in this order, and *, ? and [] match names as
+ * in glob(7), in the order of their bytes, whatever the locale. A backslash
+ * takes the meaning of the character behind it.
  */
 #ifndef FS_UTIL_PATHS_H
 #define FS_UTIL_PATHS_H
@@ -21,7 +21,8 @@ struct paths {
 	size_t num;
 };
 
-/* Whether the text is a pattern, and not the path of anything there. */
+/* Returns whether the text is a pattern, and no file or directory has it as its
+   path. */
 bool paths_is_pattern(const char *text);
 
 /*

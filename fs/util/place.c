@@ -25,27 +25,27 @@ static size_t trimmed_size(const char *path)
 	return n;
 }
 
-/* Changes *p to the folder and the name of a path, which is relative to the
-   folder that *p has. */
+/* Changes *p to the directory and the name of a path, which is relative to the
+   directory of *p. */
 static int enter_path(struct place *p, const char *path)
 {
 	size_t size = trimmed_size(path);
 	const char *slash = memrchr(path, '/', size);
 	size_t at = slash ? (size_t)(slash - path) + 1 : 0;
-	cleanup_free char *dir = at ? strndup(path, at) : strdup(".");
+	cleanup_free char *parent = at ? strndup(path, at) : strdup(".");
 	cleanup_free char *name =
 		size > at ? strndup(path + at, size - at) : strdup(".");
-	int folder;
+	int dir;
 
-	if (!dir || !name)
+	if (!parent || !name)
 		return -ENOMEM;
 	if (!size)
 		return -ENOENT;
-	folder = openat(p->folder, dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (folder < 0)
+	dir = openat(p->dir, parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
 		return -errno;
 	place_close(p);
-	p->folder = folder;
+	p->dir = dir;
 	p->name = steal(name);
 	return 0;
 }
@@ -53,14 +53,13 @@ static int enter_path(struct place *p, const char *path)
 bool place_is_foreign(const struct place *p, const struct stat *file)
 {
 	const mode_t shared = S_ISVTX | S_IWOTH;
-	struct stat folder;
+	struct stat dir;
 
 	if (file->st_uid == geteuid())
 		return false;
-	if (fstat(p->folder, &folder))
+	if (fstat(p->dir, &dir))
 		return true;
-	return (folder.st_mode & shared) == shared &&
-	       folder.st_uid != file->st_uid;
+	return (dir.st_mode & shared) == shared && dir.st_uid != file->st_uid;
 }
 
 /* Reads the link at the place. */
@@ -71,7 +70,7 @@ static int read_link(const struct place *p, const struct stat *st,
 
 	if (place_is_foreign(p, st))
 		return -EPERM;
-	n = readlinkat(p->folder, p->name, to, PATH_MAX);
+	n = readlinkat(p->dir, p->name, to, PATH_MAX);
 	if (n < 0)
 		return -errno;
 	if (n == PATH_MAX)
@@ -80,8 +79,7 @@ static int read_link(const struct place *p, const struct stat *st,
 	return 0;
 }
 
-/* The kernel's answer, which also holds: it sees owners that a namespace of
-   users hides. */
+/* Asks the kernel, which also sees owners that a user namespace hides. */
 static int ask_kernel(const char *path)
 {
 	struct stat st;
@@ -100,7 +98,7 @@ static int follow_links(struct place *p, const char *path, struct stat *file)
 		if (r)
 			return r;
 		p->is_taken =
-			!fstatat(p->folder, p->name, file, AT_SYMLINK_NOFOLLOW);
+			!fstatat(p->dir, p->name, file, AT_SYMLINK_NOFOLLOW);
 		if (!p->is_taken)
 			return errno == ENOENT ? 0 : -errno;
 		if (!S_ISLNK(file->st_mode))
@@ -120,14 +118,12 @@ static int check_kind(const struct stat *st)
 				      : -EINVAL;
 }
 
-/*
- * Also compares with the kernel's own way: where the text of a link in /proc is
- * no path, the last steps found another file, or none. -ESTALE: they did, or
- * the file was replaced meanwhile.
- */
+/* Follows the path step by step, and compares the result with the file that the
+   kernel finds. They differ if the text of a link in /proc is no path, or if
+   the file was replaced meanwhile: -ESTALE. */
 static int look_at_path(const char *path, struct place *out)
 {
-	struct place p = { .folder = AT_FDCWD };
+	struct place p = { .dir = AT_FDCWD };
 	struct stat file, named;
 	bool is_named = !stat(path, &named);
 	int r = is_named ? check_kind(&named) : 0;
@@ -159,16 +155,16 @@ int place_open(const char *path, struct place *out)
 	return r;
 }
 
-int place_open_in(int folder, const char *name, struct place *out)
+int place_open_in(int dir, const char *name, struct place *out)
 {
 	struct place p = {
-		.folder = fcntl(folder, F_DUPFD_CLOEXEC, 0),
+		.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0),
 		.name = strdup(name),
 	};
 	struct stat file;
-	int r = p.folder < 0 ? -errno : p.name ? 0 : -ENOMEM;
+	int r = p.dir < 0 ? -errno : p.name ? 0 : -ENOMEM;
 
-	if (!r && !fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW)) {
+	if (!r && !fstatat(dir, name, &file, AT_SYMLINK_NOFOLLOW)) {
 		r = S_ISLNK(file.st_mode) ? 0 : check_kind(&file);
 		p.is_taken =
 			S_ISREG(file.st_mode) && !place_is_foreign(&p, &file);
@@ -180,18 +176,18 @@ int place_open_in(int folder, const char *name, struct place *out)
 	return r;
 }
 
-int place_make_folder(const char *path, int *out)
+int place_make_dir(const char *path, int *out)
 {
-	struct place p = { .folder = AT_FDCWD };
+	struct place p = { .dir = AT_FDCWD };
 	struct stat file;
 	int fd, r = follow_links(&p, path, &file);
 
 	r = r ? r : ask_kernel(path);
-	if (!r && !p.is_taken && mkdirat(p.folder, p.name, 0777) &&
+	if (!r && !p.is_taken && mkdirat(p.dir, p.name, 0777) &&
 	    errno != EEXIST)
 		r = -errno;
 	if (!r) {
-		fd = openat(p.folder, p.name,
+		fd = openat(p.dir, p.name,
 			    O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		r = fd < 0 ? -errno : 0;
 	}
@@ -219,8 +215,8 @@ const char *place_why(int error)
 	case EINVAL:
 		return "not a regular file";
 	case EPERM:
-		return "another user's, in a folder where all may write; "
-		       "choose another name";
+		return "it belongs to another user, in a directory where all "
+		       "may write; choose another name";
 	default:
 		return strerror(-error);
 	}
@@ -228,8 +224,8 @@ const char *place_why(int error)
 
 void place_close(struct place *p)
 {
-	if (p->folder >= 0)
-		close(p->folder);
+	if (p->dir >= 0)
+		close(p->dir);
 	free(p->name);
-	*p = (struct place){ .folder = -1 };
+	*p = (struct place){ .dir = -1 };
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The place of a file that is to be written: an open folder, and a name in it.
- * A writer uses only these, so no folder or link that another user exchanges
- * meanwhile leads it elsewhere.
+ * The place of a file that is to be written: an open directory, and a name in
+ * it. A writer uses only these two. Therefore another user who exchanges a
+ * directory or a link of the path meanwhile cannot redirect the writer.
  *
- * Symbolic links are followed, but not those that another user left in a
- * folder such as /tmp. The rule is the kernel's for fs.protected_symlinks
- * (proc_sys_fs(5)), and holds whatever that is set to.
+ * This module follows symbolic links, except those that another user left in a
+ * directory such as /tmp. The rule is the kernel's for fs.protected_symlinks
+ * (proc_sys_fs(5)), and applies even if that setting is off.
  */
 #ifndef FS_UTIL_PLACE_H
 #define FS_UTIL_PLACE_H
@@ -15,42 +15,40 @@
 #include <sys/stat.h>
 
 struct place {
-	int folder;    /* with O_PATH */
+	int dir;       /* the directory, with O_PATH */
 	char *name;    /* no link, unless it became one meanwhile */
-	bool is_taken; /* a regular file has the name that is not foreign */
+	bool is_taken; /* a regular file that is not foreign has the name */
 };
 
 /*
  * Finds the place of a path. The caller closes it. Logs nothing. -EISDIR,
  * -EINVAL: neither a regular file nor a free name. -EPERM: another user's link
- * in a folder such as /tmp. -ESTALE: the file was exchanged or has no name any
- * more.
+ * in a directory such as /tmp. -ESTALE: the file was exchanged or has no name
+ * any more.
  */
 int place_open(const char *path, struct place *out);
 
-/* The place of a name in an open folder. A link of that name is not followed:
-   the place is the link's own, and counts as free. */
-int place_open_in(int folder, const char *name, struct place *out);
+/* Finds the place of a name in the open directory `dir`. If the name is a link,
+   the place is that of the link itself and counts as free. */
+int place_open_in(int dir, const char *name, struct place *out);
 
-/* Opens the folder of a path with O_PATH, and makes it if the name is free.
-   Follows links as place_open(), with -EPERM. */
-int place_make_folder(const char *path, int *out);
+/* Opens the directory `path` with O_PATH, and makes it if the name is free.
+   Follows links like place_open(), with -EPERM. */
+int place_make_dir(const char *path, int *out);
 
-/* Whether an open file begins as a dataset does, which nothing but a dataset
-   replaces. */
+/* Returns whether an open file begins like a dataset. Only a dataset may
+   replace such a file. */
 bool place_has_dataset(int fd);
 
-/* Words for the error of a function above. */
+/* Describes an error of place_open() and place_make_dir(). */
 const char *place_why(int error);
 
-/* For a place that was opened, or { .folder = -1 }. */
+/* Closes a place that was opened, or { .dir = -1 }. */
 void place_close(struct place *p);
 
-/*
- * Whether a file there is one that another user could leave for us to find:
- * all users may write to the folder, and the file belongs neither to this one
- * nor to the folder's owner.
- */
+/* Returns whether `file` may be a trap of another user: all users may write to
+   the directory, and the file belongs neither to this user nor to the owner of
+   the directory. */
 bool place_is_foreign(const struct place *p, const struct stat *file);
 
 #endif

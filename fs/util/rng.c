@@ -4,8 +4,8 @@
 /* 2^64 divided by the golden ratio, odd: the step of a Weyl sequence. */
 static const uint64_t WEYL = 0x9e3779b97f4a7c15;
 
-/* With fewer than ten rounds, permutations of some dozens of elements are
-   visibly uneven (tests/unit/test_rng.c measures it). Ten cost 15 ns. */
+/* If there are fewer than ten rounds, permutations of some dozens of elements
+   are visibly uneven (tests/unit/test_rng.c measures it). Ten cost 15 ns. */
 enum { ROUNDS = 10 };
 
 /*
@@ -63,8 +63,8 @@ struct permutation permutation_init(uint64_t n, uint64_t key)
 	return p;
 }
 
-/* The number that a round adds to a half of `width` bits, from the other half.
- */
+/* Returns the number that a round adds to a half of `width` bits, computed from
+   the other half. */
 static uint64_t round_of(const struct permutation *p, uint64_t round,
 			 uint64_t other, unsigned width)
 {

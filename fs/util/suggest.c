@@ -54,7 +54,7 @@ void suggest_try(struct suggestion *s, const char *candidate)
 	if (size > LENGTH_MAX || strlen(candidate) > LENGTH_MAX)
 		return;
 	d = distance(s->word, size, candidate);
-	/* More than a third wrong is another word. */
+	/* If more than a third of the letters differ, it is another word. */
 	if (d > (size + 2) / 3 || (s->best && d >= s->distance))
 		return;
 	s->best = candidate;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * "Did you mean": the word of a list that is nearest to a word that is not in
- * it. Case does not count, and `-' is `_'. Pure functions.
- */
+/* "Did you mean": finds the word of a list that is nearest to a word that is
+   not in it. Case does not count, and `-' is `_'. Pure functions. */
 #ifndef FS_UTIL_SUGGEST_H
 #define FS_UTIL_SUGGEST_H
 
@@ -27,8 +25,8 @@ struct other_word {
 	const char *ours;
 };
 
-/* What to write instead is the best, if the word is in the table. A row of
-   NULLs ends the table. */
+/* If the word is in the table, its replacement becomes the best. A row of NULLs
+   ends the table. */
 void suggest_other(struct suggestion *s, const struct other_word *words);
 
 /* "; did you mean `BEST'?" into `out`, or "" if nothing is near. Returns out.

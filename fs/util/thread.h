@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Threads of a library: they take no signals, which are the program's, and
- * begin with the default floating-point mode. And how many of them can run at
- * once.
- */
+/* Threads of a library: they block all signals, because signals belong to the
+   program, and begin with the default floating-point mode. Also the number of
+   threads that can run at once. */
 #ifndef FS_UTIL_THREAD_H
 #define FS_UTIL_THREAD_H
 
@@ -26,8 +24,9 @@ struct thread_work {
 	void *arg;
 };
 
-/* So that top(1) and beton doctor tell the thread from a trainer's. A thread
-   names itself, because to name another one opens a file of /proc. */
+/* Runs the work under a name by which top(1) and beton doctor distinguish it
+   from threads of the trainer. A thread names itself, because naming another
+   thread opens a file in /proc. */
 static inline void *thread_run(void *work)
 {
 	struct thread_work w = *(struct thread_work *)work;
@@ -37,7 +36,7 @@ static inline void *thread_run(void *work)
 	return w.run(w.arg);
 }
 
-/* 0 or -errno. The caller joins it. */
+/* Starts a thread that the caller joins. Returns 0 or -errno. */
 static inline int thread_start(pthread_t *out, void *(*run)(void *), void *arg)
 {
 	struct thread_work *work = malloc(sizeof(*work));
@@ -60,8 +59,8 @@ static inline int thread_start(pthread_t *out, void *(*run)(void *), void *arg)
 	return r;
 }
 
-/* Joins a thread if it ends within `ms` milliseconds. Asks again and again,
-   because timed joins use a clock that can be set. */
+/* Joins a thread if it ends within `ms` milliseconds. Polls, because timed
+   joins use a clock that can be set. */
 static inline bool thread_joins_in(pthread_t thread, int64_t ms)
 {
 	const struct timespec pause = { .tv_nsec = 200000 };

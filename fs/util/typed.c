@@ -113,7 +113,7 @@ bool typed_parse_string(const struct typed *type, const char *text,
 	return typed_parse(type, text, strlen(text), out);
 }
 
-/* Writes a number as this kind has it: 8, 0777, 16MiB. */
+/* Writes a number in the notation of this kind: 8, 0777, 16MiB. */
 static void number_text(enum typed_kind kind, uint64_t v, char out[32])
 {
 	size_t i = 0;

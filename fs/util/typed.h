@@ -22,8 +22,8 @@ enum typed_kind {
 
 struct typed {
 	enum typed_kind kind;
-	/* Numbers: the first and the last that is accepted. A size up to
-	   UINT64_MAX - 1 has no limit that users need to know. */
+	/* Numbers: the first and the last that is accepted. If `max` of a size
+	   is UINT64_MAX - 1, messages mention no maximum. */
 	uint64_t min, max;
 	/* Numbers: no leading zeros, and a size has the unit KiB, MiB, GiB or
 	   TiB, or none. For texts that become names. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A queue of jobs that several threads do at once. The results come out in the
- * order in which the jobs were submitted, however long each job takes.
+ * A queue of jobs that several threads run in parallel. The results come out in
+ * the order in which the jobs were submitted, however long each job takes.
  *
  * The queue holds at most `room` jobs: those submitted and not yet taken. One
  * thread submits and one thread takes; both may be the same thread, which then
@@ -32,10 +32,8 @@ struct workqueue_setup {
 	size_t room;
 };
 
-/*
- * Starts the threads. Fewer than asked for are enough where the system refuses
- * more; -errno if it refuses even one.
- */
+/* Starts the threads. If the system refuses some of them, the queue runs with
+   fewer; if it refuses all, returns -errno. */
 int workqueue_open(const struct workqueue_setup *setup, struct workqueue **out);
 
 /*

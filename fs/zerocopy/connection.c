@@ -48,8 +48,8 @@ struct connection {
 	struct job *job;
 	uint32_t rank;
 	uint32_t world_size;
-	struct job_rank *told_as; /* set by the first TELL */
-	struct rank_figures told; /* the last TELL */
+	struct job_rank *reports_as; /* set by the first TELL */
+	struct rank_figures told;    /* the last TELL */
 	struct requests requests;
 	struct holdings held;
 };
@@ -109,7 +109,7 @@ static void join_job(struct connection *c, uint32_t dataset)
 
 static void leave_job(struct connection *c)
 {
-	job_rank_close(c->job, &c->told_as);
+	job_rank_close(c->job, &c->reports_as);
 	job_disconnect(c->job);
 	jobs_put(&c->job);
 }
@@ -369,9 +369,9 @@ static const char *on_tell(struct connection *c,
 	if (!rank_figures_since(&c->told, figures, &since))
 		return "figures that fall";
 	c->told = *figures;
-	if (!c->told_as)
-		c->told_as = job_rank_open(c->job, c->rank, c->world_size);
-	job_tell(c->job, c->told_as, &since);
+	if (!c->reports_as)
+		c->reports_as = job_rank_open(c->job, c->rank, c->world_size);
+	job_report(c->job, c->reports_as, &since);
 	return NULL;
 }
 

@@ -133,7 +133,7 @@ int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 		log_error(feed->log, "%s: epoch %llu batch %llu: %s",
 			  feed->path, (ull)epoch, (ull)number, why);
 	if (r)
-		feed_give_back(feed, into);
+		feed_release(feed, into);
 	return r;
 }
 
@@ -143,10 +143,10 @@ void feed_cancel(struct feed *feed)
 		feed->ops->cancel(feed);
 }
 
-void feed_give_back(struct feed *feed, struct feed_batch *batch)
+void feed_release(struct feed *feed, struct feed_batch *batch)
 {
-	void *lent = steal(batch->lent);
+	void *shared = steal(batch->shared);
 
-	if (lent)
-		feed->ops->give_back(feed, lent);
+	if (shared)
+		feed->ops->release(feed, shared);
 }

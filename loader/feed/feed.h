@@ -46,12 +46,12 @@ struct feed_options {
 };
 
 /* A batch file: in memory of the loader, which the next batch uses again, or in
-   shared memory until feed_give_back(). */
+   shared memory until feed_release(). */
 struct feed_batch {
 	struct buffer own;
 	const uint8_t *bytes;
 	uint64_t size;
-	void *lent; /* NULL: the bytes are in `own` */
+	void *shared; /* NULL: the bytes are in `own` */
 };
 
 struct feed_ops {
@@ -68,14 +68,14 @@ struct feed_ops {
 	   come. Any thread. NULL: fetch() waits for its data. */
 	void (*cancel)(struct feed *feed);
 	/* Releases shared memory. Any thread. NULL: the feed has none. */
-	void (*give_back)(struct feed *feed, void *lent);
+	void (*release)(struct feed *feed, void *shared);
 	/* Adds the subset that a spec names to the feed's. If the feed has one
 	   of that name, checks that both are the same. NULL: the feed has only
 	   the subsets that it was given. Failures are logged. */
 	int (*find_subset)(struct feed *feed, const struct subset_ref *ref);
 	/* Sends figures to the daemon's statistics. Only for the thread of
 	   fetch(), or the one that has joined it. NULL: there is no daemon. */
-	void (*tell)(struct feed *feed, const struct rank_figures *figures);
+	void (*report)(struct feed *feed, const struct rank_figures *figures);
 	void (*close)(struct feed *feed);
 };
 
@@ -116,7 +116,7 @@ int feed_open(const char *path, const struct feed_options *options,
 /* Opens the subset ("NAME:FILE" or NULL) and parses the spec (NULL: defaults).
    -EINVAL is logged. */
 int feed_start(struct feed *feed, const char *spec, const char *subset);
-/* Closes files and connections. The members stay, but fetch() and give_back()
+/* Closes files and connections. The members stay, but fetch() and release()
    must not be called any more. */
 void feed_stop(struct feed *feed);
 void feed_close(struct feed *feed);
@@ -132,6 +132,6 @@ int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
    thread. Does nothing after feed_stop(). */
 void feed_cancel(struct feed *feed);
 /* Releases the batch file. Any thread. */
-void feed_give_back(struct feed *feed, struct feed_batch *batch);
+void feed_release(struct feed *feed, struct feed_batch *batch);
 
 #endif

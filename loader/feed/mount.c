@@ -391,11 +391,11 @@ static int mount_open(const char *path, const struct feed_options *o,
 
 /* --- batches --- */
 
-static int borrow_batch(struct mount_feed *m, const char *in_mount,
-			struct feed_batch *into)
+static int acquire_batch(struct mount_feed *m, const char *in_mount,
+			 struct feed_batch *into)
 {
 	char path[NAME_MAX + 2 + NAME_IN_MOUNT];
-	struct loan loan;
+	struct acquired acquired;
 	int r;
 
 	if (!m->client)
@@ -404,29 +404,29 @@ static int borrow_batch(struct mount_feed *m, const char *in_mount,
 	if (r)
 		return r;
 	snprintf(path, sizeof(path), "%s%s", m->directory, in_mount);
-	r = zerocopy_client_get(m->client, path, &loan);
+	r = zerocopy_client_get(m->client, path, &acquired);
 	if (r)
 		return r;
 	retry_now(m);
-	into->bytes = loan.bytes;
-	into->size = loan.size;
-	into->lent = loan.lent;
+	into->bytes = acquired.bytes;
+	into->size = acquired.size;
+	into->shared = acquired.mapped;
 	return 0;
 }
 
 /* Borrows the batch. If the connection breaks, there may be a new daemon. */
-static int borrow_of_any_daemon(struct mount_feed *m, const char *name,
-				struct feed_batch *into)
+static int acquire_from_any_daemon(struct mount_feed *m, const char *name,
+				   struct feed_batch *into)
 {
 	bool was_open = m->client && !zerocopy_client_is_broken(m->client);
-	int r = borrow_batch(m, name, into);
+	int r = acquire_batch(m, name, into);
 
 	if (!was_open || !zerocopy_client_is_broken(m->client))
 		return r;
 	log_info(m->base.log, "%s: the daemon closed the connection: %s",
 		 m->base.path, strerror(-r));
 	m->is_checked = false;
-	return borrow_batch(m, name, into);
+	return acquire_batch(m, name, into);
 }
 
 /* Logs no error that a wait for the mount may end. */
@@ -452,7 +452,7 @@ static int read_batch_file(struct mount_feed *m, const char *name,
 static int fetch_from_daemon(struct mount_feed *m, const char *name,
 			     struct feed_batch *into)
 {
-	int r = borrow_of_any_daemon(m, name, into);
+	int r = acquire_from_any_daemon(m, name, into);
 
 	note_delivery(&m->base, r);
 	return r ? read_batch_file(m, name, into) : 0;
@@ -490,17 +490,17 @@ static void mount_cancel(struct feed *feed)
 		zerocopy_client_cancel(m->client);
 }
 
-static void mount_give_back(struct feed *feed, void *lent)
+static void mount_release(struct feed *feed, void *shared)
 {
-	zerocopy_client_give_back(((struct mount_feed *)feed)->client, lent);
+	zerocopy_client_release(((struct mount_feed *)feed)->client, shared);
 }
 
-static void mount_tell(struct feed *feed, const struct rank_figures *figures)
+static void mount_report(struct feed *feed, const struct rank_figures *figures)
 {
 	struct mount_feed *m = (struct mount_feed *)feed;
 
 	if (m->client)
-		zerocopy_client_tell(m->client, figures);
+		zerocopy_client_report(m->client, figures);
 }
 
 const struct feed_ops feed_mount = {
@@ -509,7 +509,7 @@ const struct feed_ops feed_mount = {
 	.fetch = mount_fetch,
 	.cancel = mount_cancel,
 	.find_subset = mount_find_subset,
-	.give_back = mount_give_back,
-	.tell = mount_tell,
+	.release = mount_release,
+	.report = mount_report,
 	.close = mount_close,
 };

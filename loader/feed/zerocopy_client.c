@@ -33,8 +33,8 @@ enum {
 };
 
 /* A mapped piece of the daemon's memory. */
-struct lent {
-	struct lent *prev, *next;
+struct mapped {
+	struct mapped *prev, *next;
 	uint64_t id;	     /* unique in its connection */
 	uint64_t connection; /* number of the one that it came by */
 	uint8_t *bytes;
@@ -47,7 +47,7 @@ struct zerocopy_client {
 	struct zerocopy_hello hello;
 	bool broken;
 	uint64_t requests;
-	struct lent *lents;
+	struct mapped *mapped;
 	pthread_mutex_t lock; /* guards the members below. The thread that
 				 requests batches alone changes the first two,
 				 and reads them without it. */
@@ -101,53 +101,53 @@ static uint8_t *map_aligned(int fd, uint64_t capacity)
 	return at;
 }
 
-static void lent_free(struct zerocopy_client *l, struct lent *lent)
+static void mapped_free(struct zerocopy_client *l, struct mapped *mapped)
 {
-	DL_DELETE(l->lents, lent);
-	munmap(lent->bytes, lent->capacity);
-	free(lent);
+	DL_DELETE(l->mapped, mapped);
+	munmap(mapped->bytes, mapped->capacity);
+	free(mapped);
 }
 
-static int lent_new(struct zerocopy_client *l, int fd,
-		    const struct zerocopy_batch *b, struct lent **out)
+static int mapped_new(struct zerocopy_client *l, int fd,
+		      const struct zerocopy_batch *b, struct mapped **out)
 {
-	struct lent *lent;
+	struct mapped *mapped;
 	int r = check_memory(fd, b->capacity);
 
 	if (r)
 		return r;
-	lent = calloc(1, sizeof(*lent));
-	if (!lent)
+	mapped = calloc(1, sizeof(*mapped));
+	if (!mapped)
 		return -ENOMEM;
-	lent->bytes = map_aligned(fd, b->capacity);
-	if (!lent->bytes) {
-		free(lent);
+	mapped->bytes = map_aligned(fd, b->capacity);
+	if (!mapped->bytes) {
+		free(mapped);
 		return -ENOMEM;
 	}
-	lent->id = b->slot;
-	lent->connection = l->connection;
-	lent->capacity = b->capacity;
-	DL_PREPEND(l->lents, lent);
-	*out = lent;
+	mapped->id = b->slot;
+	mapped->connection = l->connection;
+	mapped->capacity = b->capacity;
+	DL_PREPEND(l->mapped, mapped);
+	*out = mapped;
 	return 0;
 }
 
-static struct lent *lent_find(struct zerocopy_client *l, uint64_t id)
+static struct mapped *mapped_find(struct zerocopy_client *l, uint64_t id)
 {
-	struct lent *lent;
+	struct mapped *mapped;
 
-	DL_FOREACH(l->lents, lent)
+	DL_FOREACH(l->mapped, mapped)
 	{
-		if (lent->id == id && lent->connection == l->connection)
-			return lent;
+		if (mapped->id == id && mapped->connection == l->connection)
+			return mapped;
 	}
 	return NULL;
 }
 
-static bool is_used(struct zerocopy_client *l, const struct lent *lent)
+static bool is_used(struct zerocopy_client *l, const struct mapped *mapped)
 {
 	scoped_lock(&l->lock);
-	return lent->refs > 0;
+	return mapped->refs > 0;
 }
 
 /* --- messages --- */
@@ -295,13 +295,13 @@ static int greet(struct zerocopy_client *l, struct cancel *interrupted)
 /* --- batches --- */
 
 /* The mapping that the message names. Creates it if a descriptor came along. */
-static int lent_of(struct zerocopy_client *l, int fd,
-		   const struct zerocopy_batch *b, struct lent **out)
+static int mapped_of(struct zerocopy_client *l, int fd,
+		     const struct zerocopy_batch *b, struct mapped **out)
 {
-	struct lent *known = lent_find(l, b->slot);
+	struct mapped *known = mapped_find(l, b->slot);
 
 	if (fd >= 0 && !known)
-		return lent_new(l, fd, b, out);
+		return mapped_new(l, fd, b, out);
 	if (!known || known->capacity != b->capacity)
 		return -EPROTO;
 	*out = known;
@@ -309,33 +309,33 @@ static int lent_of(struct zerocopy_client *l, int fd,
 }
 
 /* Memory of a closed connection is dropped as soon as no thread reads it. */
-static bool is_needed(struct zerocopy_client *l, const struct lent *lent)
+static bool is_needed(struct zerocopy_client *l, const struct mapped *mapped)
 {
-	return is_used(l, lent) ||
-	       (lent->connection == l->connection &&
-		l->requests - lent->last_used <= UNUSED_MAX);
+	return is_used(l, mapped) ||
+	       (mapped->connection == l->connection &&
+		l->requests - mapped->last_used <= UNUSED_MAX);
 }
 
 static void drop_unused(struct zerocopy_client *l)
 {
 	struct zerocopy_number forget;
-	struct lent *lent, *next;
+	struct mapped *mapped, *next;
 
-	DL_FOREACH_SAFE(l->lents, lent, next)
+	DL_FOREACH_SAFE(l->mapped, mapped, next)
 	{
-		if (is_needed(l, lent))
+		if (is_needed(l, mapped))
 			continue;
-		forget = number_message(ZEROCOPY_FORGET, lent->id);
-		if (lent->connection != l->connection ||
+		forget = number_message(ZEROCOPY_FORGET, mapped->id);
+		if (mapped->connection != l->connection ||
 		    send_now(l, &forget, sizeof(forget)) != -EAGAIN)
-			lent_free(l, lent);
+			mapped_free(l, mapped);
 	}
 }
 
-static int lend(struct zerocopy_client *l, int fd,
-		const struct zerocopy_batch *b, struct loan *out)
+static int acquire(struct zerocopy_client *l, int fd,
+		   const struct zerocopy_batch *b, struct acquired *out)
 {
-	struct lent *lent = NULL;
+	struct mapped *mapped = NULL;
 	int r;
 
 	if (b->kind != ZEROCOPY_BATCH || b->request != l->requests ||
@@ -343,14 +343,14 @@ static int lend(struct zerocopy_client *l, int fd,
 		return -EPROTO;
 	if (b->result)
 		return b->result;
-	r = lent_of(l, fd, b, &lent);
+	r = mapped_of(l, fd, b, &mapped);
 	if (r)
 		return r;
 	pthread_mutex_lock(&l->lock);
-	lent->refs++;
+	mapped->refs++;
 	pthread_mutex_unlock(&l->lock);
-	lent->last_used = l->requests;
-	*out = (struct loan){ lent->bytes, b->size, lent };
+	mapped->last_used = l->requests;
+	*out = (struct acquired){ mapped->bytes, b->size, mapped };
 	return 0;
 }
 
@@ -369,7 +369,7 @@ static int exchange(struct zerocopy_client *l, const char *path,
 }
 
 int zerocopy_client_get(struct zerocopy_client *l, const char *path,
-			struct loan *out)
+			struct acquired *out)
 {
 	struct zerocopy_batch reply = { .result = 0 };
 	cleanup_fd int fd = -1;
@@ -379,7 +379,7 @@ int zerocopy_client_get(struct zerocopy_client *l, const char *path,
 		return -ENOTCONN;
 	r = exchange(l, path, &reply, &fd);
 	if (!r)
-		r = lend(l, fd, &reply, out);
+		r = acquire(l, fd, &reply, out);
 	/* An error that the daemon reports is no failure of the connection. */
 	if (r && r != reply.result)
 		l->broken = true;
@@ -392,8 +392,8 @@ bool zerocopy_client_is_broken(const struct zerocopy_client *l)
 	return l->broken;
 }
 
-void zerocopy_client_tell(struct zerocopy_client *l,
-			  const struct rank_figures *figures)
+void zerocopy_client_report(struct zerocopy_client *l,
+			    const struct rank_figures *figures)
 {
 	const struct zerocopy_tell tell = { .kind = ZEROCOPY_TELL,
 					    .figures = *figures };
@@ -403,14 +403,14 @@ void zerocopy_client_tell(struct zerocopy_client *l,
 	send_now(l, &tell, sizeof(tell));
 }
 
-void zerocopy_client_give_back(struct zerocopy_client *l, struct lent *lent)
+void zerocopy_client_release(struct zerocopy_client *l, struct mapped *mapped)
 {
 	const struct zerocopy_number put =
-		number_message(ZEROCOPY_PUT, lent->id);
+		number_message(ZEROCOPY_PUT, mapped->id);
 
 	scoped_lock(&l->lock);
-	lent->refs--;
-	if (lent->connection != l->connection)
+	mapped->refs--;
+	if (mapped->connection != l->connection)
 		return;
 	/* If the daemon is gone the message fails, which does no harm. */
 	if ((l->num_puts || send_now(l, &put, sizeof(put)) == -EAGAIN) &&
@@ -559,8 +559,8 @@ void zerocopy_client_close(struct zerocopy_client *l)
 {
 	if (!l)
 		return;
-	while (l->lents)
-		lent_free(l, l->lents);
+	while (l->mapped)
+		mapped_free(l, l->mapped);
 	disconnect(l->fd);
 	pthread_mutex_destroy(&l->lock);
 	free(l);

@@ -25,11 +25,11 @@ struct zerocopy_client_name {
 };
 
 /* A batch file in shared memory of the daemon, until
-   zerocopy_client_give_back(). */
-struct loan {
+   zerocopy_client_release(). */
+struct acquired {
 	const uint8_t *bytes;
 	uint64_t size;
-	struct lent *lent;
+	struct mapped *mapped;
 };
 
 /* Makes a client that is broken until zerocopy_client_reopen(). -ENOMEM */
@@ -48,7 +48,7 @@ void zerocopy_client_close(struct zerocopy_client *client);
    no free shared memory now. Other errors concern the file, unless the
    connection is broken: then all later calls fail. */
 int zerocopy_client_get(struct zerocopy_client *client, const char *path,
-			struct loan *out);
+			struct acquired *out);
 bool zerocopy_client_is_broken(const struct zerocopy_client *client);
 /* Connects a broken client again, maybe to another daemon. Batches of the old
    connection stay what they are until they are given back. Fails as
@@ -62,12 +62,12 @@ int zerocopy_client_reopen(struct zerocopy_client *client, const char *address,
 void zerocopy_client_cancel(struct zerocopy_client *client);
 
 /* Sends this loader's figures. The message may get lost. Does not wait. */
-void zerocopy_client_tell(struct zerocopy_client *client,
-			  const struct rank_figures *figures);
+void zerocopy_client_report(struct zerocopy_client *client,
+			    const struct rank_figures *figures);
 
 /* Does not wait: if the daemon takes no message now, the next request sends it.
  */
-void zerocopy_client_give_back(struct zerocopy_client *client,
-			       struct lent *lent);
+void zerocopy_client_release(struct zerocopy_client *client,
+			     struct mapped *mapped);
 
 #endif

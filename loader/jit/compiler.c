@@ -20,8 +20,8 @@
 #include "loader/jit/build_dir.h"
 #include "loader/util/cancel.h"
 
-#define SOURCE "tail.c"
-#define OBJECT "tail.so"
+#define SOURCE "kernel.c"
+#define OBJECT "kernel.so"
 
 enum {
 	OBJECT_MAX = 8 << 20,

@@ -3,7 +3,7 @@
  * Turns a chain of operations into C: one function (loader/jit/kernel.h) for
  * everything after geometry. Value operations provide their own code. This room
  * adds the loops, and the conversions of types, to the bit as dtype_convert()
- * and tail's tables make them.
+ * and the tables of loader/jit/pointwise make them.
  *
  * All arguments of a chain become operands at run time. Chains of the same
  * operations and types are the same text, whatever their numbers; it is

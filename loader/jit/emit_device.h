@@ -9,7 +9,7 @@
 
 #include "loader/graph/graph.h"
 
-#define EMIT_DEVICE_NAME "beton_device_tail"
+#define EMIT_DEVICE_NAME "beton_device_pointwise"
 
 /*
  * Threads of a block. Each row of blocks covers the pixels of an image, and

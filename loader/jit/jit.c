@@ -35,23 +35,23 @@ enum mode {
 	MODE_OFF,
 };
 
-/* Another tail that uses the code of an item. */
+/* Another pointwise stage that uses the code of an item. */
 struct sharer {
 	struct sharer *next;
-	struct tail *tail;
+	struct pointwise *stage;
 };
 
 /* A kernel, loaded or being compiled. */
 struct item {
 	struct item *next;
 	struct item *next_waiting;
-	struct tail *tail;
+	struct pointwise *stage;
 	char *key;
 	void *library;		/* NULL: not loaded */
 	int fd;			/* of its file; -1: none */
 	kernel_fn *run;		/* NULL: not there; guarded by jit.lock, as the
 				   next */
-	struct sharer *sharers; /* tails that get it too */
+	struct sharer *sharers; /* pointwise stages that get it too */
 };
 
 struct jit {
@@ -215,25 +215,26 @@ static void unload(struct item *item)
 	item->fd = -1;
 }
 
-static void give_kernel(struct tail *tail, kernel_fn *run)
+static void give_kernel(struct pointwise *stage, kernel_fn *run)
 {
-	if (tail_agrees(tail, run))
-		tail_set_kernel(tail, run, TAIL_GENERATED);
+	if (pointwise_agrees(stage, run))
+		pointwise_set_kernel(stage, run, POINTWISE_GENERATED);
 }
 
-/* Gives the code to all tails that share the item. */
+/* Gives the code to all pointwise stages that share the item. */
 static void publish(struct jit *jit, struct item *item, kernel_fn *run)
 {
 	struct sharer *s;
 
-	tail_set_kernel(item->tail, run, TAIL_GENERATED);
+	pointwise_set_kernel(item->stage, run, POINTWISE_GENERATED);
 	scoped_lock(&jit->lock);
 	item->run = run;
 	for (s = item->sharers; s; s = s->next)
-		give_kernel(s->tail, run);
+		give_kernel(s->stage, run);
 }
 
-/* Gives the tail its kernel. -ENOEXEC: it cannot be loaded, or is wrong. */
+/* Gives the pointwise stage its kernel. -ENOEXEC: it cannot be loaded, or is
+ * wrong. */
 static int load_item(struct jit *jit, struct item *item, const uint8_t *bytes,
 		     size_t size)
 {
@@ -248,7 +249,7 @@ static int load_item(struct jit *jit, struct item *item, const uint8_t *bytes,
 	if (!item->library)
 		return -ENOEXEC;
 	*(void **)&run = dlsym(item->library, KERNEL_NAME);
-	if (!run || !tail_agrees(item->tail, run)) {
+	if (!run || !pointwise_agrees(item->stage, run)) {
 		unload(item);
 		return -ENOEXEC;
 	}
@@ -258,31 +259,31 @@ static int load_item(struct jit *jit, struct item *item, const uint8_t *bytes,
 
 /* --- compiling --- */
 
-static struct compiler_job job_of(const struct tail *tail,
+static struct compiler_job job_of(const struct pointwise *stage,
 				  struct cancel *cancel)
 {
 	return (struct compiler_job){
-		.source = tail->code,
-		.isa_flags = tail->isa->flags,
-		.is_user = tail->is_own,
+		.source = stage->code,
+		.isa_flags = stage->isa->flags,
+		.is_user = stage->is_own,
 		.cancel = cancel,
 		.limit_ms = COMPILE_MS,
 	};
 }
 
 /* The key of an object: everything that it depends on. */
-static char *make_key(const struct jit *jit, const struct tail *tail)
+static char *make_key(const struct jit *jit, const struct pointwise *stage)
 {
-	const struct compiler_job job = job_of(tail, NULL);
+	const struct compiler_job job = job_of(stage, NULL);
 	const char *flags[COMPILER_FLAGS_MAX];
 	struct code c = { 0 };
 
 	code_add(&c, "abi %d\ncompiler %s\nisa %s\nflags", KERNEL_ABI,
-		 jit->compiler.identity, tail->isa->name);
+		 jit->compiler.identity, stage->isa->name);
 	compiler_flags(&job, flags);
 	for (size_t i = 0; flags[i]; i++)
 		code_add(&c, " %s", flags[i]);
-	code_add(&c, "\n%s", tail->code);
+	code_add(&c, "\n%s", stage->code);
 	return code_take(&c);
 }
 
@@ -298,7 +299,7 @@ static int load_cached(struct jit *jit, struct item *item)
 static int compile(struct jit *jit, struct item *item, struct cancel *cancel,
 		   char **messages)
 {
-	const struct compiler_job job = job_of(item->tail, cancel);
+	const struct compiler_job job = job_of(item->stage, cancel);
 	cleanup_free uint8_t *bytes = NULL;
 	size_t size;
 	int r = compiler_run(&jit->compiler, &job, &bytes, &size, messages);
@@ -348,7 +349,7 @@ static int make_quietly(struct jit *jit, struct item *item,
 	log_warning(jit->log, "%s: %s%s%s; rows of `%s' are made without it",
 		    jit->compiler.path, strerror(-r),
 		    messages && *messages ? ": " : "", messages ? messages : "",
-		    item->tail->chain->name);
+		    item->stage->chain->name);
 	return 0;
 }
 
@@ -381,23 +382,24 @@ static int start_thread(struct jit *jit)
 	return r;
 }
 
-/* --- tails --- */
+/* --- pointwise stages --- */
 
-static void dump(const struct jit *jit, const struct tail *tail)
+static void dump(const struct jit *jit, const struct pointwise *stage)
 {
 	if (jit->dumps)
-		fprintf(stderr, "/* %s: %s */\n%s\n", tail->chain->name,
-			tail_engine_name(tail), tail->code);
+		fprintf(stderr, "/* %s: %s */\n%s\n", stage->chain->name,
+			pointwise_engine_name(stage), stage->code);
 }
 
-static struct item *add_item(struct jit *jit, struct tail *tail, char *key)
+static struct item *add_item(struct jit *jit, struct pointwise *stage,
+			     char *key)
 {
 	struct item *item = calloc(1, sizeof(*item));
 
 	if (!item)
 		return NULL;
 	item->fd = -1;
-	item->tail = tail;
+	item->stage = stage;
 	item->key = key;
 	scoped_lock(&jit->lock);
 	item->next = jit->items;
@@ -415,19 +417,20 @@ static struct item *find_item(const struct jit *jit, const char *key)
 	return item;
 }
 
-/* The tail shares another tail's kernel, now or once it is ready. */
-static int share(struct jit *jit, struct item *item, struct tail *tail)
+/* The pointwise stage shares another pointwise stage's kernel, now or once it
+ * is ready. */
+static int share(struct jit *jit, struct item *item, struct pointwise *stage)
 {
 	struct sharer *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return -ENOMEM;
-	s->tail = tail;
+	s->stage = stage;
 	scoped_lock(&jit->lock);
 	s->next = item->sharers;
 	item->sharers = s;
 	if (item->run)
-		give_kernel(tail, item->run);
+		give_kernel(stage, item->run);
 	return 0;
 }
 
@@ -459,35 +462,35 @@ static int refuse(const struct jit *jit, char **messages)
 	return -ENOSYS;
 }
 
-int jit_add(struct jit *jit, struct tail *tail, char **messages)
+int jit_add(struct jit *jit, struct pointwise *stage, char **messages)
 {
 	cleanup_free char *key = NULL;
 	struct item *item;
 	int r = 0;
 
-	if (!jit->has_compiler && tail->is_own)
+	if (!jit->has_compiler && stage->is_own)
 		return refuse(jit, messages);
-	if (!jit->has_compiler || atomic_load(&tail->kernel) ||
-	    tail_is_copy(tail)) {
-		dump(jit, tail);
+	if (!jit->has_compiler || atomic_load(&stage->kernel) ||
+	    pointwise_is_copy(stage)) {
+		dump(jit, stage);
 		return 0;
 	}
-	key = make_key(jit, tail);
+	key = make_key(jit, stage);
 	if (!key)
 		return -ENOMEM;
 	item = find_item(jit, key);
 	if (item)
-		return share(jit, item, tail);
-	item = add_item(jit, tail, key);
+		return share(jit, item, stage);
+	item = add_item(jit, stage, key);
 	if (!item)
 		return -ENOMEM;
 	key = NULL;
 	r = load_cached(jit, item);
-	if (r && tail->is_own)
+	if (r && stage->is_own)
 		r = make(jit, item, &jit->interrupted, messages);
 	else if (r)
 		r = queue(jit, item);
-	dump(jit, tail);
+	dump(jit, stage);
 	return r;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels for tails, compiled at run time. A kernel comes from the cache at
- * once, or a thread runs the compiler; meanwhile the definitions make the same
- * rows. If there is no definition, the caller waits. Tails of equal code share
- * it.
+ * Kernels for pointwise stages, compiled at run time. A kernel comes from the
+ * cache at once, or a thread runs the compiler; meanwhile the definitions make
+ * the same rows. If there is no definition, the caller waits. Pointwise stages
+ * of equal code share it.
  *
  * $BETON_JIT: `background' as above, `wait': the caller always waits, `off':
  * only kernels of the library. $BETON_DUMP=1 writes the code to stderr.
@@ -11,7 +11,7 @@
 #ifndef LOADER_JIT_JIT_H
 #define LOADER_JIT_JIT_H
 
-#include "loader/jit/tail.h"
+#include "loader/jit/pointwise.h"
 
 struct jit;
 struct log;
@@ -27,15 +27,16 @@ struct jit_options {
 int jit_open(const struct jit_options *options, struct jit **out);
 
 /*
- * Gives a tail that has its text a kernel, unless it has one or needs none. One
- * thread at a time calls this. The tail must outlive `jit`. -ECANCELED: it was
- * interrupted. Otherwise fails only for tails without a definition. Then
- * *messages, if it is not NULL, is the compiler's output or the reason; the
- * caller frees it.
+ * Gives a pointwise stage that has its text a kernel, unless it has one or
+ * needs none. One thread at a time calls this. The pointwise stage must outlive
+ * `jit`. -ECANCELED: it was interrupted. Otherwise fails only for pointwise
+ * stages without a definition. Then *messages, if it is not NULL, is the
+ * compiler's output or the reason; the caller frees it.
  */
-int jit_add(struct jit *jit, struct tail *tail, char **messages);
+int jit_add(struct jit *jit, struct pointwise *stage, char **messages);
 
-/* Ends the compiler, and unloads all kernels. No tail may be running. */
+/* Ends the compiler, and unloads all kernels. No pointwise stage may be
+ * running. */
 void jit_close(struct jit *jit);
 
 #endif

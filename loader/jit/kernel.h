@@ -39,6 +39,6 @@ KERNEL_SPAN_CODE
 
 typedef void kernel_fn(const struct beton_span *span);
 
-#define KERNEL_NAME "beton_tail"
+#define KERNEL_NAME "beton_pointwise"
 
 #endif

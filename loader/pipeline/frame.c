@@ -16,8 +16,8 @@
 #include "loader/util/stages.h"
 
 /*
- * Rows to resize at a time. They stay in the first cache until the tail reads
- * them.
+ * Rows to resize at a time. They stay in the first cache until the pointwise
+ * stage reads them.
  */
 enum { BAND_ROWS = 4 };
 

@@ -157,8 +157,9 @@ int nested_run(struct nested *m, const struct worker_job *job,
 /* So many rows stay in the processor's cache. */
 enum { VALUE_ROWS = 16 };
 
-/* Runs the tail on some rows of an image, and copies its result there. */
-static void run_rows(const struct tail *tail, struct tail_image *to,
+/* Runs the pointwise stage on some rows of an image, and copies its result
+ * there. */
+static void run_rows(const struct pointwise *stage, struct pointwise_image *to,
 		     const struct image *rows)
 {
 	struct band band = { .step = 3,
@@ -169,7 +170,7 @@ static void run_rows(const struct tail *tail, struct tail_image *to,
 
 	for (unsigned c = 0; c < 3; c++)
 		band.channel[c] = rows->pixels + c;
-	tail_band(tail, to, &band);
+	pointwise_band(stage, to, &band);
 	copy_image(&out, rows);
 }
 
@@ -187,12 +188,13 @@ static void map_image(const struct byte_map *map, const struct image *image)
 static int run_values(struct nested *m, const struct worker_job *job,
 		      const struct node *first, const struct image *image)
 {
-	const struct tail *tail = &output_plan_nested(job->plan, first)->tail;
-	struct tail_image to = {
+	const struct pointwise *stage =
+		&output_plan_nested(job->plan, first)->pointwise;
+	struct pointwise_image to = {
 		.size = { image->width, image->height },
-		.operands = tail_operands(tail, job->row, m->operands),
+		.operands = pointwise_operands(stage, job->row, m->operands),
 	};
-	const struct byte_map *map = tail_map(tail, to.operands, &m->map);
+	const struct byte_map *map = pointwise_map(stage, to.operands, &m->map);
 	struct image rows = *image, out;
 	int r;
 
@@ -209,7 +211,7 @@ static int run_values(struct nested *m, const struct worker_job *job,
 		rows.pixels = image->pixels + y * image->stride;
 		if (image->height - y < VALUE_ROWS)
 			rows.height = image->height - y;
-		run_rows(tail, &to, &rows);
+		run_rows(stage, &to, &rows);
 	}
 	return 0;
 }

@@ -13,14 +13,14 @@
 
 /* The memory of one thread. */
 struct nested {
-	float *operands;       /* of a tail */
+	float *operands;       /* of a pointwise stage */
 	struct byte_map map;   /* of its bytes */
 	struct buffer scratch; /* of an operation */
 	struct buffer beside;  /* the result of one that cannot work in place */
 	char message[320];     /* why a function failed */
 };
 
-/* For tails of at most that many floats. -ENOMEM. */
+/* For pointwise stages of at most that many floats. -ENOMEM. */
 int nested_init(struct nested *m, size_t max_floats);
 void nested_fini(struct nested *m);
 

@@ -25,7 +25,7 @@ static void plan_image(struct output_plan *plan)
 		*shape++ = type->views;
 	}
 	out->ndim = (uint32_t)(shape - out->shape) + 3;
-	shape[planar ? 0 : 2] = TAIL_CHANNELS;
+	shape[planar ? 0 : 2] = POINTWISE_CHANNELS;
 	shape[planar ? 1 : 0] = type->height;
 	shape[planar ? 2 : 1] = type->width;
 	for (size_t i = 0; i < plan->chain->num_nodes; i++) {
@@ -77,7 +77,7 @@ static int init_pass(struct pass *pass, const struct chain *chain, size_t from,
 	}
 	pass->is_fixed = !pass->num_images || is_pair(chain, i);
 	*end = i;
-	return tail_init(&pass->tail, &pass->head, isa_best());
+	return pointwise_init(&pass->pointwise, &pass->head, isa_best());
 }
 
 /* The last pass has no operations on images, and may be empty. */
@@ -127,7 +127,7 @@ static int add_values(struct output_plan *plan, const struct chain *list,
 	}
 	pass = &plan->nested[plan->num_nested++];
 	pass->chain = pass->head = chain_part(list, from, to);
-	return tail_init(&pass->tail, &pass->head, isa_best());
+	return pointwise_init(&pass->pointwise, &pass->head, isa_best());
 }
 
 static int add_list(struct output_plan *plan, const struct chain *list);
@@ -202,7 +202,8 @@ static bool bytes_of_shape(const uint64_t *shape, uint32_t count, uint64_t item,
 
 static bool bytes_of_type(const struct type *type, uint64_t *out)
 {
-	const uint64_t image[] = { type->height, type->width, TAIL_CHANNELS };
+	const uint64_t image[] = { type->height, type->width,
+				   POINTWISE_CHANNELS };
 
 	if (type->kind == TYPE_IMAGE)
 		return bytes_of_shape(image, 3, 1, out);
@@ -364,8 +365,8 @@ int output_plan_split(struct output_plan *plan)
 	made = chain_type(&last->head);
 	plan->out.made_size = plan->out.row_size / dtype_size(type->dtype) *
 			      dtype_size(made->dtype);
-	tail_fini(&last->tail);
-	return tail_init(&last->tail, &last->head, isa_best());
+	pointwise_fini(&last->pointwise);
+	return pointwise_init(&last->pointwise, &last->head, isa_best());
 }
 
 size_t output_plan_pair_at(const struct output_plan *plan)
@@ -394,31 +395,31 @@ size_t output_plan_max_floats(const struct output_plan *plan)
 	size_t max = 0;
 
 	for (size_t i = 0; i < plan->num_passes; i++) {
-		if (plan->passes[i].tail.num_floats > max)
-			max = plan->passes[i].tail.num_floats;
+		if (plan->passes[i].pointwise.num_floats > max)
+			max = plan->passes[i].pointwise.num_floats;
 	}
 	for (size_t i = 0; i < plan->num_nested; i++) {
-		if (plan->nested[i].tail.num_floats > max)
-			max = plan->nested[i].tail.num_floats;
+		if (plan->nested[i].pointwise.num_floats > max)
+			max = plan->nested[i].pointwise.num_floats;
 	}
 	return max;
 }
 
-const struct tail *output_plan_slowest(const struct output_plan *plan)
+const struct pointwise *output_plan_slowest(const struct output_plan *plan)
 {
-	const struct tail *slowest = &plan->passes[0].tail;
+	const struct pointwise *slowest = &plan->passes[0].pointwise;
 
 	for (size_t i = 1; i < plan->num_passes; i++) {
-		const struct tail *tail = &plan->passes[i].tail;
+		const struct pointwise *stage = &plan->passes[i].pointwise;
 
-		if (tail_engine(tail) < tail_engine(slowest))
-			slowest = tail;
+		if (pointwise_engine(stage) < pointwise_engine(slowest))
+			slowest = stage;
 	}
 	for (size_t i = 0; i < plan->num_nested; i++) {
-		const struct tail *tail = &plan->nested[i].tail;
+		const struct pointwise *stage = &plan->nested[i].pointwise;
 
-		if (tail_engine(tail) < tail_engine(slowest))
-			slowest = tail;
+		if (pointwise_engine(stage) < pointwise_engine(slowest))
+			slowest = stage;
 	}
 	return slowest;
 }
@@ -457,9 +458,9 @@ void output_plan_fini(struct output_plan *plan)
 		value_store_close(plan->stash);
 	plan->stash = NULL;
 	for (size_t i = 0; i < plan->num_passes; i++)
-		tail_fini(&plan->passes[i].tail);
+		pointwise_fini(&plan->passes[i].pointwise);
 	for (size_t i = 0; i < plan->num_nested; i++)
-		tail_fini(&plan->nested[i].tail);
+		pointwise_fini(&plan->nested[i].pointwise);
 	free(plan->nested);
 	plan->nested = NULL;
 	plan->num_nested = 0;

@@ -7,7 +7,7 @@
 #define LOADER_PIPELINE_OUTPUT_PLAN_H
 
 #include "loader/graph/graph.h"
-#include "loader/jit/tail.h"
+#include "loader/jit/pointwise.h"
 #include "loader/util/value.h"
 
 /*
@@ -19,8 +19,9 @@ struct pass {
 	struct chain chain;
 	struct chain head; /* operations of the CPU */
 	size_t num_geometry;
-	struct tail tail;
-	const struct node *images; /* OP_IMAGE, on the tail's result */
+	struct pointwise pointwise;
+	const struct node
+		*images; /* OP_IMAGE, on the pointwise stage's result */
 	size_t num_images;
 	size_t num_redraws; /* of them, those that are not in place */
 	bool is_fixed;	    /* refuses images of another size */
@@ -69,7 +70,7 @@ size_t output_plan_num_geometry(const struct output_plan *plan);
 size_t output_plan_max_floats(const struct output_plan *plan);
 
 /* The pass of an image whose engine is the slowest. */
-const struct tail *output_plan_slowest(const struct output_plan *plan);
+const struct pointwise *output_plan_slowest(const struct output_plan *plan);
 
 /*
  * Moves the operations after cuda() from head to rest, if they are worth a

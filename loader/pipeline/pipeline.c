@@ -248,7 +248,7 @@ static int refuse_own(const struct chain *chain, int r, const char *messages,
 static int compile_pass(struct pass *pass, struct jit *jit,
 			const struct diagnostic *c)
 {
-	struct tail *tail = &pass->tail;
+	struct pointwise *stage = &pass->pointwise;
 	char *messages = NULL;
 	int r = 0;
 
@@ -258,11 +258,11 @@ static int compile_pass(struct pass *pass, struct jit *jit,
 	}
 	if (r)
 		return r;
-	if (tail->is_own)
-		r = tail_emit(tail);
+	if (stage->is_own)
+		r = pointwise_emit(stage);
 	if (!r) {
-		r = jit_add(jit, tail, &messages);
-		if (r && r != -ECANCELED && tail->is_own)
+		r = jit_add(jit, stage, &messages);
+		if (r && r != -ECANCELED && stage->is_own)
 			r = refuse_own(&pass->chain, r, messages, c);
 	}
 	free(messages);
@@ -363,8 +363,9 @@ const char *pipeline_engine(const struct pipeline *p, size_t i)
 {
 	const struct output_plan *plan = &p->plans[i];
 
-	return plan->num_passes ? tail_engine_name(output_plan_slowest(plan))
-				: "none";
+	return plan->num_passes
+		       ? pointwise_engine_name(output_plan_slowest(plan))
+		       : "none";
 }
 
 uint64_t pipeline_row_size(const struct pipeline *p)

@@ -204,28 +204,30 @@ static int run_geometry(struct pipeline_worker *w, const struct worker_job *job,
 	return r;
 }
 
-static int run_tail(struct pipeline_worker *w, const struct worker_job *job,
-		    const struct pass *pass, struct size size, void *out)
+static int run_pointwise(struct pipeline_worker *w,
+			 const struct worker_job *job, const struct pass *pass,
+			 struct size size, void *out)
 {
-	const struct tail *tail = &pass->tail;
-	struct tail_image to = {
+	const struct pointwise *stage = &pass->pointwise;
+	struct pointwise_image to = {
 		.size = size,
-		.operands = tail_operands(tail, job->row, w->nested.operands),
+		.operands =
+			pointwise_operands(stage, job->row, w->nested.operands),
 		.out = out,
 	};
 	struct band band;
 	int r;
 
-	to.map = tail_map(tail, to.operands, &w->nested.map);
+	to.map = pointwise_map(stage, to.operands, &w->nested.map);
 	while (!(r = frame_next(w->frame, &band, &to.mirror)) && band.rows)
-		tail_band(tail, &to, &band);
+		pointwise_band(stage, &to, &band);
 	return r;
 }
 
 static bool is_idle(const struct pass *pass)
 {
 	return !pass->num_geometry && !pass->num_images &&
-	       tail_is_copy(&pass->tail);
+	       pointwise_is_copy(&pass->pointwise);
 }
 
 /* Whether pass i makes the final result of the passes before `end`. */
@@ -326,8 +328,8 @@ static int run_joined(struct pipeline_worker *w, const struct worker_job *job,
 	return 0;
 }
 
-/* Runs the operations of a pass on the tail's result, `image`; of that of the
-   last one only `seen` is read. */
+/* Runs the operations of a pass on the pointwise stage's result, `image`; of
+   that of the last one only `seen` is read. */
 static int run_image_ops(struct pipeline_worker *w,
 			 const struct worker_job *job, const struct pass *pass,
 			 bool last, const struct rect *seen,
@@ -376,7 +378,7 @@ static int run_pass(struct pipeline_worker *w, const struct worker_job *job,
 	int r = find_room(w, job, last && !pass->num_redraws, size, image);
 
 	if (!r)
-		r = run_tail(w, job, pass, size, image->pixels);
+		r = run_pointwise(w, job, pass, size, image->pixels);
 	return r ? r : run_image_ops(w, job, pass, last, seen, image);
 }
 
@@ -416,12 +418,12 @@ static int run_passes(struct pipeline_worker *w, const struct worker_job *job,
 static int check_code(struct pipeline_worker *w, const struct worker_job *job)
 {
 	for (size_t i = 0; i < job->plan->num_passes; i++) {
-		const struct tail *tail = &job->plan->passes[i].tail;
+		const struct pointwise *stage = &job->plan->passes[i].pointwise;
 
-		if (!tail->is_own || atomic_load(&tail->kernel))
+		if (!stage->is_own || atomic_load(&stage->kernel))
 			continue;
 		snprintf(w->message, sizeof(w->message),
-			 "`%s' has not been compiled", tail->chain->name);
+			 "`%s' has not been compiled", stage->chain->name);
 		return -ENOSYS;
 	}
 	return 0;

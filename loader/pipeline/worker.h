@@ -12,7 +12,7 @@ struct pipeline_worker;
 
 /*
  * Opens a worker for plans of at most that many geometries, with that many
- * floats for their tails.
+ * floats for their pointwise stages.
  */
 int worker_open(size_t max_geometry, size_t max_floats,
 		struct pipeline_worker **out);

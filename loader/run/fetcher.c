@@ -4,7 +4,7 @@
 #include <utlist.h>
 
 #include "fs/util/thread.h"
-#include "loader/run/told.h"
+#include "loader/run/report.h"
 
 /* Turns in the making that share no kept tensors. */
 static uint32_t count_turns_in_making(const struct ring *ring)
@@ -109,13 +109,13 @@ static int fetch_batch(struct ring *ring, struct step *s,
 	if (!r)
 		r = prepare_step(ring, s, o);
 	if (!r && ring->options.plan.until == BETON_STAGE_READ)
-		feed_give_back(ring->options.feed, &s->input);
+		feed_release(ring->options.feed, &s->input);
 	return r;
 }
 
 /* Fills a turn from a kept one. No batch file is fetched and no row is run.
    Called with the lock, which it drops meanwhile. */
-static void borrow_turn(struct ring *ring, struct turn *t,
+static void replay_turn(struct ring *ring, struct turn *t,
 			const struct order_ticket *o)
 {
 	struct counters *upload =
@@ -144,7 +144,7 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 	int r;
 
 	pthread_mutex_unlock(&ring->lock);
-	told_send_if_due(ring);
+	report_send_if_due(ring);
 	turns_push_range(ring, "beton read");
 	r = fetch_batch(ring, t->step, o);
 	turns_pop_range(ring);
@@ -179,7 +179,7 @@ static void *run_fetcher(void *arg)
 		}
 		t = begin_turn(ring, &o);
 		if (t && t->of)
-			borrow_turn(ring, t, &o);
+			replay_turn(ring, t, &o);
 		else if (t)
 			fetch_turn(ring, t, &o);
 	}
@@ -199,7 +199,7 @@ void fetcher_join(struct ring *ring)
 {
 	if (ring->has_fetcher) {
 		pthread_join(ring->fetcher, NULL);
-		told_send(ring);
+		report_send(ring);
 	}
 	ring->has_fetcher = false;
 }

@@ -158,7 +158,7 @@ bool replay_keep(struct replay *r, struct step *s)
 	return true;
 }
 
-/* --- borrowing --- */
+/* --- filling a step from a cached one --- */
 
 /* If only the daemon knows a subset's ids, repeats those of the kept step. */
 static void fill_ids(struct step *s, const struct step *of,
@@ -178,7 +178,7 @@ static void fill_ids(struct step *s, const struct step *of,
 }
 
 /* Shares the first rows of the kept step's output. */
-static void borrow(struct step *s, const struct step *of, uint32_t i)
+static void share_rows(struct step *s, const struct step *of, uint32_t i)
 {
 	const struct beton_tensor *from = &of->tensors[i];
 	struct beton_tensor *to = &s->tensors[i];
@@ -225,6 +225,6 @@ int replay_fill(const struct replay *r, struct step *s, const struct step *of,
 		memset(s->valid.bytes, 0, s->batch.num_samples);
 	s->batch.valid = s->valid.bytes;
 	for (uint32_t i = 0; i < s->batch.num_outputs; i++)
-		borrow(s, of, i);
+		share_rows(s, of, i);
 	return 0;
 }

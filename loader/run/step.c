@@ -208,7 +208,7 @@ static int prepare_fixed(struct step *s, uint32_t i,
 		return 0;
 	}
 	out->is_column = is_column(s, o);
-	if (out->is_column && !s->input.lent) {
+	if (out->is_column && !s->input.shared) {
 		s->tensors[i].data =
 			s->view.bytes + s->view.fields[o->field].column_off;
 		return 0;
@@ -271,7 +271,7 @@ static int prepare_ids(struct step *s)
 	int r;
 
 	s->batch.ids = s->view.ids;
-	if (!s->input.lent)
+	if (!s->input.shared)
 		return 0;
 	r = buffer_reserve(&s->ids, size);
 	if (r)
@@ -323,7 +323,7 @@ static int run_column(struct step *s, uint32_t i,
 		      const struct pipeline_output *o, uint32_t row,
 		      const struct batch_view_value *v)
 {
-	if (s->input.lent)
+	if (s->input.shared)
 		memcpy(s->outputs[i].rows + row * o->row_size, v->bytes,
 		       o->row_size);
 	return 0;
@@ -506,7 +506,7 @@ static void clear_row(struct step *s, uint32_t i, uint32_t row)
 	/* The column in the batch file has zeros there already, and a list has
 	   no rows until it is made. */
 	if (!o->ragged && !o->is_list &&
-	    (!s->outputs[i].is_column || s->input.lent))
+	    (!s->outputs[i].is_column || s->input.shared))
 		memset(s->outputs[i].rows + row * o->made_size, 0,
 		       o->made_size);
 }

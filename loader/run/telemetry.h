@@ -47,9 +47,9 @@ void telemetry_close(struct telemetry_slot *place);
 
 /* Publishes the totals since open: samples, batches, and how long the trainer
    waited for them. */
-static inline void telemetry_tell(const struct telemetry_slot *place,
-				  uint64_t samples, uint64_t batches,
-				  uint64_t wait_ns)
+static inline void telemetry_report(const struct telemetry_slot *place,
+				    uint64_t samples, uint64_t batches,
+				    uint64_t wait_ns)
 {
 	struct telemetry_entry *e = place->entry;
 

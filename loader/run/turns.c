@@ -39,7 +39,7 @@ bool turn_is_stale(const struct ring *ring, const struct turn *t)
 
 void turn_close(struct ring *ring, struct turn *t)
 {
-	feed_give_back(ring->options.feed, &t->step->input);
+	feed_release(ring->options.feed, &t->step->input);
 	step_close(t->step);
 	free(t);
 }
@@ -53,7 +53,7 @@ void turn_recycle(struct ring *ring, struct turn *t)
 	if (t->step->parcel)
 		device_batch_end(t->step->parcel);
 	/* Only a turn that ended early still has its batch file here. */
-	feed_give_back(ring->options.feed, &t->step->input);
+	feed_release(ring->options.feed, &t->step->input);
 	if (t->state != TURN_HELD)
 		ring->in_flight--;
 	t->state = TURN_FREE;

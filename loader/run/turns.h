@@ -2,7 +2,7 @@
 /*
  * The turns of a ring: the batches between fetching and release, their states,
  * and the lock that guards them. Only the files that make up the ring include
- * this header: fetcher, workers, told and ring.
+ * this header: fetcher, workers, report and ring.
  *
  * The fetching thread begins turns in the order of delivery, and workers run
  * their rows. The user's thread takes each turn when it is done. Its release
@@ -79,7 +79,7 @@ struct ring {
 	struct throughput throughput; /* only the user's thread writes it */
 	uint64_t opened_ns;
 	struct rank_figures
-		told;	  /* last report; only the fetching thread uses it */
+		reported; /* last report; only the fetching thread uses it */
 	int worker_error; /* negative errno value that ended a thread, or 0 */
 
 	pthread_t fetcher;

@@ -117,7 +117,7 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	trace_span(w->lane->track, TRACE_ROWS, begin, at, batch->number, first);
 	if (step_rows_done(t->step, n)) {
 		note_join(ring, t, step_join(t->step, &ring->options.plan));
-		feed_give_back(ring->options.feed, &t->step->input);
+		feed_release(ring->options.feed, &t->step->input);
 	}
 	turns_pop_range(ring);
 }

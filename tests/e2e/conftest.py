@@ -22,10 +22,12 @@ import make
 import resources
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+# Exit codes of betonfs: betonfs(8).
+EXIT_MOUNT, EXIT_NOT_DATASET, EXIT_DAMAGED = 32, 33, 34
 DEADLINE = 20   # seconds, of whatever is waited for
 
 SUSPICIOUS = re.compile(
-    r"\b(error|warning|fatal|abort(ed)?|assert\w*|never given back)\b|"
+    r"\b(error|warning|fatal|abort(ed)?|assert\w*|never freed)\b|"
     r"^==\d+==|Sanitizer",
     re.IGNORECASE | re.MULTILINE)
 

@@ -52,7 +52,7 @@ class Tensor(ctypes.Structure):
 
 class Batch(ctypes.Structure):
     _fields_ = [("epoch", ctypes.c_uint64), ("number", ctypes.c_uint64),
-                ("rows", ctypes.c_uint32), ("num_outputs", ctypes.c_uint32),
+                ("num_samples", ctypes.c_uint32), ("num_outputs", ctypes.c_uint32),
                 ("ids", ctypes.POINTER(ctypes.c_uint64)),
                 ("valid", ctypes.c_void_p),
                 ("outputs", ctypes.POINTER(Tensor))]

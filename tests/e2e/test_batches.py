@@ -59,27 +59,27 @@ class BatchFile:
         bare = data[:172] + bytes(4) + data[176:end]
         assert h["crc"] == crc32c(bare)
         self.spec = data[int(h["spec_off"]):end].decode()
-        self.rows = int(h["rows"])
+        self.num_samples = int(h["rows"])
         self.ids = self.array("<u8", h["ids_off"])
         fields = np.frombuffer(data, FIELD, h["num_fields"], h["fields_off"])
         self.fields = {f["name"].decode(): f for f in fields}
-        self.used = [(0, end), (int(h["ids_off"]), 8 * self.rows)]
+        self.used = [(0, end), (int(h["ids_off"]), 8 * self.num_samples)]
         for f in fields:
             self.note(f)
 
     def array(self, dtype, off, *shape):
-        n = int(np.prod((self.rows, *shape)))
+        n = int(np.prod((self.num_samples, *shape)))
         assert int(off) % 64 == 0
         return np.frombuffer(self.data, dtype, n, int(off)).reshape(
-            self.rows, *shape)
+            self.num_samples, *shape)
 
     def note(self, f):
-        self.used.append((int(f["error_off"]), 4 * self.rows))
+        self.used.append((int(f["error_off"]), 4 * self.num_samples))
         if f["column"] == FIXED:
             self.used.append((int(f["column_off"]),
-                              self.rows * int(f["stride"])))
+                              self.num_samples * int(f["stride"])))
         else:
-            self.used.append((int(f["column_off"]), 32 * self.rows))
+            self.used.append((int(f["column_off"]), 32 * self.num_samples))
             for v in self.array(VALUE, f["column_off"]):
                 self.used.append((int(v["offset"]), int(v["size"])))
 
@@ -145,7 +145,7 @@ def test_a_stranger_can_read_a_batch(data, mount):
         assert b.spec == SPEC
         assert (h["epoch"], h["batch"], h["batches"]) == (7, number, 3)
         assert (h["seed"], h["batch_size"], h["drop_last"]) == (5, 12, 0)
-        assert h["samples"] == 30 and b.rows == [12, 12, 6][number]
+        assert h["samples"] == 30 and b.num_samples == [12, 12, 6][number]
         assert list(b.fields) == list(data.types)
         assert [int(f["type"]) for f in b.fields.values()] == \
             list(data.types.values())
@@ -278,7 +278,7 @@ def test_file_and_mount_give_a_trainer_the_same(data, mount, tmp_path):
         assert a.number == b.number == f.header["batch"]
         assert a.ids == b.ids == f.ids.tolist()
         for name in a.outputs:
-            for row in range(f.rows):
+            for row in range(f.num_samples):
                 want = f.value(name, row)
                 for x in (a, b):
                     got = x.row(name, row)

@@ -91,11 +91,12 @@ def test_without_a_compiler_it_reports_what_is_left_out(standins, monkeypatch,
     assert {x["part"] for x in found["lines"]} == {"rate"}
 
 
-def test_a_pointwise_stage_on_the_cpu_is_not_taken_for_the_gpus(standins, monkeypatch,
-                                                     tmp_path):
+def test_a_pointwise_stage_on_the_cpu_is_not_reported_as_the_gpus(
+        standins, monkeypatch, tmp_path):
     monkeypatch.setenv("BETON_NVRTC_LIBRARY", str(tmp_path / "none"))
     out = tmp_path / "found.json"
-    assert "THE CPU RAN THE POINTWISE STAGE" in gpu("--only=decode", "--out", out).stdout
+    r = gpu("--only=decode", "--out", out)
+    assert "THE CPU RAN THE POINTWISE STAGE" in r.stdout
     assert json.loads(out.read_text())["fell_back"]
 
 

@@ -155,7 +155,7 @@ def test_the_code_can_be_looked_at(data, cache, tmp_path):
               "--out", tmp_path / "o",
               env=env(cache, BETON_JIT="off", BETON_DUMP="1"))
     assert "/* image: generic */" in r.stderr
-    assert "saturation(v" in r.stderr and "beton_tail(const" in r.stderr
+    assert "saturation(v" in r.stderr and "beton_pointwise(const" in r.stderr
 
 
 def test_a_wrong_setting_is_reported(data, cache, tmp_path):

@@ -14,7 +14,8 @@ import pytest
 
 import dumped
 import make
-from conftest import BUILD, DEADLINE, Daemon
+from conftest import (BUILD, DEADLINE, EXIT_DAMAGED, EXIT_NOT_DATASET,
+                      Daemon)
 from dumped import SANITIZER, beton, dump
 from test_batches import BatchFile, check_values
 from test_shards import member
@@ -27,7 +28,6 @@ pytest.importorskip("PIL.Image")
 N = 24
 PIPELINE = "image | center_crop(8)"
 SPEC = "order=random,batch=5,seed=0,drop_last=0"
-EXIT_MOUNT = 32
 
 
 def test_there_are_many_damages_each_with_a_name():
@@ -128,7 +128,8 @@ def mounted(hurt, where):
     r = subprocess.run([BUILD / "betonfs", "-f", hurt.hurt, where],
                        capture_output=True, text=True, timeout=DEADLINE,
                        stdin=subprocess.DEVNULL)
-    assert r.returncode == EXIT_MOUNT, r
+    assert r.returncode == (EXIT_NOT_DATASET if "not a .beton file" in r.stderr
+                            else EXIT_DAMAGED), r
     one_line_about(r.stderr, hurt.hurt)
     return None
 

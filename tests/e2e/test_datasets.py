@@ -13,7 +13,8 @@ import pytest
 
 import dumped
 import make
-from conftest import as_other, betonfs, failing, mounts, wait_until
+from conftest import (EXIT_DAMAGED, EXIT_MOUNT, EXIT_NOT_DATASET, as_other,
+                      betonfs, failing, mounts, wait_until)
 from zerocopy import Client, hello, report
 
 
@@ -329,7 +330,7 @@ def test_a_link_keeps_a_name_to_itself(train, secret, tmp_path, mount_all):
 def test_others_get_batches_of_what_they_may_read(mixed):
     def acquire():
         name = [x for x in lines(pathlib.Path("train/.betonfs/options"))
-                if x.startswith("zerocopy=")]
+                if x.startswith("zero_copy=")]
         client = Client(pathlib.Path("train"))
         got = client.get(f"train/batches/{PUBLIC_SPEC}/0/000000.batch")
         refused = client.get(f"secret/batches/{SECRET_SPEC}/9/000003.batch")
@@ -446,7 +447,8 @@ def test_the_bad_one_is_named(train, val, fuse, tmp_path):
     text.write_text("no dataset\n" * 100)
     with open(train.path, "rb") as f:
         cut.write_bytes(f.read()[:train.first_page + 100])
-    for code, bad in ((10, tmp_path / "absent.beton"), (11, text), (12, cut)):
+    for code, bad in ((EXIT_MOUNT, tmp_path / "absent.beton"),
+                      (EXIT_NOT_DATASET, text), (EXIT_DAMAGED, cut)):
         r = betonfs(train.path, bad, val.path, tmp_path / "m")
         assert r.returncode == code, r
         assert str(bad) in r.stderr and len(r.stderr.splitlines()) == 1

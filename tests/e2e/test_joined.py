@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import make
-from conftest import BUILD, DEADLINE, failing
+from conftest import (BUILD, DEADLINE, EXIT_MOUNT, EXIT_NOT_DATASET,
+                      failing)
 from loading import Loader
 
 CUTS = [0, 7, 7, 8, 30]     # one file is empty
@@ -187,9 +188,9 @@ def test_a_file_is_given_once(tmp_path):
 
 
 @pytest.mark.parametrize("text,code,words", [
-    ("none-*.beton", 10, "no file matches"),
-    ("{a,none}.beton", 10, "No such file or directory"),
-    ("[ac].beton", 11, "c.beton: not a .beton file"),
+    ("none-*.beton", EXIT_MOUNT, "no file matches"),
+    ("{a,none}.beton", EXIT_MOUNT, "No such file or directory"),
+    ("[ac].beton", EXIT_NOT_DATASET, "c.beton: not a .beton file"),
 ])
 def test_a_mount_reports_what_is_wrong(fuse, tmp_path, text, code, words):
     make.numbers(tmp_path / "a.beton", 3)

@@ -203,10 +203,10 @@ def test_an_output_has_a_name_of_the_grammar(odd, name):
 # Each with its largest value; what does not fit must not become what does.
 @pytest.mark.parametrize("name, most", [
     ("workers", 4096), ("prefetch", 4096), ("rank", 2**32 - 1),
-    ("world", 2**32 - 1), ("epoch", 2**63 - 1), ("cache_size", 2**64 - 1),
+    ("world_size", 2**32 - 1), ("epoch", 2**63 - 1), ("cache_size", 2**64 - 1),
     ("cold_size", 2**64 - 1), ("pinned", 2**64 - 1)])
 def test_numbers_are_checked(load, name, most):
-    other = {"rank": {"world": 1}, "world": {"rank": 0}}.get(name, {})
+    other = {"rank": {"world_size": 1}, "world_size": {"rank": 0}}.get(name, {})
     for wrong in -1, most + 1, most + 2, 2**32 + most, 2**64 + 1, 2**100:
         if wrong > most or wrong < 0:
             with pytest.raises(ValueError, match=re.escape(
@@ -217,7 +217,7 @@ def test_numbers_are_checked(load, name, most):
             load(**{name: none}, **other)
     if name in ("epoch", "pinned"):
         load(**{name: most})
-    assert load(**{name: np.uint8(1)}, **{**other, "world": 2}
+    assert load(**{name: np.uint8(1)}, **{**other, "world_size": 2}
                 if name == "rank" else other)
 
 

@@ -76,7 +76,7 @@ FACE = {
                     " beta>loader/ops",
     "loader/grid": "*",
     "loader/ops": "",
-    "loader/jit": "code_cache emit_device jit tail *>loader/jit compiler>loader/tools/ui isa>loader/tools/ui",
+    "loader/jit": "code_cache emit_device jit pointwise *>loader/jit compiler>loader/tools/ui isa>loader/tools/ui",
     "loader/jit/isa": "",
     "loader/jit/prebuild": "",
     "loader/feed": "batch_view synthetic_text feed",

@@ -1,11 +1,19 @@
 #!/bin/sh
-# The shared library exports what the public headers declare, and nothing else.
+# The shared library exports what the public headers declare, and nothing else;
+# all of it in the symbol version of its soname (loader/libbeton.map).
 # The environment of a program with rights of its own must not choose what it
 # loads, runs or writes: all variables are read by secure_getenv().
 # symbols.sh LIBRARY
 set -eu
-exported=$(nm -D --defined-only "$1" | awk '{ print $3 }' |
-    grep -v -e '^_init$' -e '^_fini$' -e '^__' | sort)
+exported=$(nm -D --defined-only --with-symbol-versions "$1" |
+    awk '$2 != "A" { print $3 }' | grep -v -e '^_init$' -e '^_fini$' -e '^__' |
+    sed 's/@@*/ /' | sort)
+unversioned=$(echo "$exported" | grep -v ' BETON_[0-9]*$' || true)
+if [ "$unversioned" ]; then
+    echo "$1: exported without a version of loader/libbeton.map: $unversioned"
+    exit 1
+fi
+exported=$(echo "$exported" | cut -d' ' -f1)
 declared=$(cat include/beton/*.h | tr '\n' ' ' | grep -o 'BETON_API [^;]*;' |
     grep -o 'beton_[a-z_]*(' | tr -d '(' | sort -u)
 if [ "$exported" != "$declared" ]; then

@@ -75,7 +75,10 @@ TERMS = [
 
 
 def c_pieces(text: str) -> Iterator[Piece]:
-    """Comments, and strings of two words at least; adjacent strings are one."""
+    """Comments, and strings of two words at least; adjacent strings are one.
+
+    In a comment, `x` is a name of the code, for example the `tail` of a ring.
+    """
     token = re.compile(
         r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'", re.S)
     strings: list[str] = []
@@ -98,7 +101,7 @@ def c_pieces(text: str) -> Iterator[Piece]:
             end = m.end()
         elif t[0] == "/":
             body = re.sub(r"^[ \t]*\*+ ?", "", t.strip("/*"), flags=re.M)
-            yield line, body
+            yield line, re.sub(r"`[^`'\s]+`", CODE, body)
     yield from joined()
 
 

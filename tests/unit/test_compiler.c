@@ -302,14 +302,14 @@ static void a_replaced_directory_changes_nothing(void)
 		script("d=$(cd \"$TMPDIR\" && pwd -P); t=${d%/*};"
 		       "mv \"$d\" \"$t/away\"; mkdir \"$t/theirs\";"
 		       "ln -s theirs \"$d\"; ln -s \"$d\" \"$t/link\";"
-		       "echo theirs > \"$t/theirs/tail.so\";"
-		       "echo ours > \"$t/away/tail.so\"");
+		       "echo theirs > \"$t/theirs/kernel.so\";"
+		       "echo ours > \"$t/away/kernel.so\"");
 	char command[256];
 
 	CHECK(makes(&c, "", "ours\n"));
 	/* Nothing stays in our directory, nothing of theirs is touched. */
-	CHECK(!is_there("away/tail.so") && !is_there("away/tail.c"));
-	CHECK(is_there("theirs/tail.so") && is_there("link/tail.so"));
+	CHECK(!is_there("away/kernel.so") && !is_there("away/kernel.c"));
+	CHECK(is_there("theirs/kernel.so") && is_there("link/kernel.so"));
 	snprintf(command, sizeof(command),
 		 "cd '%s' && rm -r away theirs link betonfs-*", dir);
 	CHECK(!system(command) && is_tidy());
@@ -332,7 +332,7 @@ static void replace_directories(void)
 			continue;
 		for (int i = 0; i < 2; i++) {
 			snprintf(away, sizeof(away), "%s/%s", path,
-				 i ? "tail.c" : "tail.so");
+				 i ? "kernel.c" : "kernel.so");
 			close(open(away, O_CREAT | O_WRONLY, 0666));
 		}
 	}

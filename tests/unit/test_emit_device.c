@@ -16,11 +16,11 @@
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "loader/graph/operands.h"
-#include "loader/text/parse.h"
-#include "loader/text/schedule.h"
 #include "loader/jit/code.h"
 #include "loader/jit/compiler.h"
-#include "loader/jit/tail.h"
+#include "loader/jit/pointwise.h"
+#include "loader/text/parse.h"
+#include "loader/text/schedule.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 
@@ -107,18 +107,19 @@ static void define(const struct chain *chain, const uint8_t *pixels,
 		   const struct pipeline_row *rows, uint64_t *out)
 {
 	size_t size = 3 * PIXELS * dtype_size(chain_type(chain)->dtype);
-	struct tail tail;
+	struct pointwise stage;
 	float *scratch;
 
-	CHECK(!tail_init(&tail, chain, isa_row(0)));
-	tail_set_kernel(&tail, NULL, TAIL_GENERIC);
-	scratch = calloc(tail.num_floats + 1, sizeof(*scratch));
+	CHECK(!pointwise_init(&stage, chain, isa_row(0)));
+	pointwise_set_kernel(&stage, NULL, POINTWISE_GENERIC);
+	scratch = calloc(stage.num_floats + 1, sizeof(*scratch));
 	CHECK(scratch);
 	for (size_t i = 0; i < ROWS; i++) {
 		const uint8_t *p = pixels + i * 3 * PIXELS;
-		const struct tail_image image = {
+		const struct pointwise_image image = {
 			.size = { WIDTH, HEIGHT },
-			.operands = tail_operands(&tail, &rows[i], scratch),
+			.operands =
+				pointwise_operands(&stage, &rows[i], scratch),
 			.out = (uint8_t *)out + i * size,
 		};
 		const struct band band = { .channel = { p, p + 1, p + 2 },
@@ -126,10 +127,10 @@ static void define(const struct chain *chain, const uint8_t *pixels,
 					   .stride = 3 * (size_t)WIDTH,
 					   .rows = HEIGHT };
 
-		tail_band(&tail, &image, &band);
+		pointwise_band(&stage, &image, &band);
 	}
 	free(scratch);
-	tail_fini(&tail);
+	pointwise_fini(&stage);
 }
 
 /* The CPU runs the first `cut` nodes, and the kernel runs the others. */

@@ -229,9 +229,9 @@ static void test_ranks(void)
 	train = job_rank_open(a, 3, 8);
 	eval = job_rank_open(a, 3, 8);
 	CHECK(train && train == eval && other && other != train);
-	job_tell(a, train, &figures);
+	job_report(a, train, &figures);
 	figures = figures_of(20, 1);
-	job_tell(a, eval, &figures);
+	job_report(a, eval, &figures);
 	eval = job_rank_open(a, 1, 8);
 	CHECK(jobs_ranks(jobs, 0, 0, ranks, 4) == 3);
 	/* By job, and by rank. */
@@ -272,7 +272,7 @@ static void test_sums_of_ranks_have_an_end(void)
 	a = jobs_get(jobs, 0, "a");
 	r = job_rank_open(a, 0, 0);
 	for (unsigned i = 0; i < 9; i++)
-		job_tell(a, r, &figures);
+		job_report(a, r, &figures);
 	CHECK(jobs_ranks(jobs, 0, 0, &rank, 1) == 1);
 	CHECK(rank.all.n[FIGURE_SAMPLES] == RANK_FIGURES_MAX);
 	job_rank_close(a, &r);
@@ -296,7 +296,7 @@ static void test_ranks_are_forgotten(void)
 	for (uint32_t i = 1; i < 2 * JOBS_RANKS_MAX; i++) {
 		r = job_rank_open(a, i, 0);
 		CHECK(r);
-		job_tell(a, r, &figures);
+		job_report(a, r, &figures);
 		job_rank_close(a, &r);
 	}
 	CHECK(jobs_ranks(jobs, 0, 0, ranks, JOBS_RANKS_MAX + 1) ==
@@ -310,7 +310,7 @@ static void test_ranks_are_forgotten(void)
 		CHECK(used[i]);
 	}
 	CHECK(!job_rank_open(b, 0, 0));
-	job_tell(b, NULL, &figures);
+	job_report(b, NULL, &figures);
 	for (uint32_t i = 1; i < JOBS_RANKS_MAX; i++)
 		job_rank_close(b, &used[i]);
 	/* Nor are they when their job is. */
@@ -321,7 +321,7 @@ static void test_ranks_are_forgotten(void)
 	}
 	CHECK(!entry_of(jobs, "a") && !entry_of(jobs, "b"));
 	CHECK(!jobs_ranks(jobs, 0, 0, ranks, JOBS_RANKS_MAX));
-	job_tell(a, kept, &figures);
+	job_report(a, kept, &figures);
 	job_rank_close(a, &kept);
 	for (unsigned i = 0; i < MANY; i++)
 		jobs_put(&all[i]);
@@ -380,8 +380,8 @@ static void test_datasets_are_counted_apart(void)
 	r2 = job_rank_open(a2, 3, 8);
 	r1 = job_rank_open(a1, 3, 8);
 	low = job_rank_open(a1, 1, 8);
-	job_tell(a2, r2, &figures);
-	job_tell(a1, r1, &figures);
+	job_report(a2, r2, &figures);
+	job_report(a1, r1, &figures);
 	CHECK(jobs_ranks(jobs, 0, 0, ranks, 4) == 2);
 	CHECK(ranks[0].rank == 1 && ranks[1].rank == 3);
 	CHECK(ranks[1].loaders == 2);

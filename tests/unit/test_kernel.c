@@ -11,13 +11,13 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/text/parse.h"
-#include "loader/text/schedule.h"
 #include "loader/jit/code.h"
 #include "loader/jit/compiler.h"
 #include "loader/jit/emit.h"
 #include "loader/jit/emit_type.h"
-#include "loader/jit/tail.h"
+#include "loader/jit/pointwise.h"
+#include "loader/text/parse.h"
+#include "loader/text/schedule.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 
@@ -134,7 +134,7 @@ static void every_value_operation_is_among_them(void)
 
 struct picture {
 	uint8_t pixels[VALUES];
-	struct tail_image image;
+	struct pointwise_image image;
 	struct band band;
 };
 
@@ -146,8 +146,8 @@ static void make_picture(struct rng *rng, struct picture *p)
 
 	for (size_t i = 0; i < VALUES; i++)
 		p->pixels[i] = (uint8_t)rng_next(rng);
-	p->image = (struct tail_image){ .size = { width, HEIGHT_MAX },
-					.mirror = rng_next(rng) % 2 };
+	p->image = (struct pointwise_image){ .size = { width, HEIGHT_MAX },
+					     .mirror = rng_next(rng) % 2 };
 	p->band = (struct band){ .step = planes ? 1 : 3,
 				 .stride = planes ? WIDTH_MAX : 3 * WIDTH_MAX,
 				 .y = 1,
@@ -158,7 +158,7 @@ static void make_picture(struct rng *rng, struct picture *p)
 }
 
 /* A kernel and the definitions, on one picture. */
-static void compare(struct tail *tail, kernel_fn *run, const char *text,
+static void compare(struct pointwise *stage, kernel_fn *run, const char *text,
 		    struct rng *rng)
 {
 	static struct picture p;
@@ -167,16 +167,16 @@ static void compare(struct tail *tail, kernel_fn *run, const char *text,
 	struct pipeline_row row = { .id = rng_next(rng) };
 
 	make_picture(rng, &p);
-	CHECK(tail->num_floats <= ARRAY_LEN(scratch));
-	p.image.operands = tail_operands(tail, &row, scratch);
+	CHECK(stage->num_floats <= ARRAY_LEN(scratch));
+	p.image.operands = pointwise_operands(stage, &row, scratch);
 	memset(want, 0xee, sizeof(want));
 	memset(got, 0xee, sizeof(got));
-	tail_set_kernel(tail, NULL, TAIL_GENERIC);
+	pointwise_set_kernel(stage, NULL, POINTWISE_GENERIC);
 	p.image.out = want;
-	tail_band(tail, &p.image, &p.band);
-	tail_set_kernel(tail, run, TAIL_GENERATED);
+	pointwise_band(stage, &p.image, &p.band);
+	pointwise_set_kernel(stage, run, POINTWISE_GENERATED);
 	p.image.out = got;
-	tail_band(tail, &p.image, &p.band);
+	pointwise_band(stage, &p.image, &p.band);
 	if (memcmp(want, got, sizeof(want)) != 0)
 		fprintf(stderr, "%s: %u pixels, mirror %d, step %zu\n", text,
 			p.image.size.width, p.image.mirror, p.band.step);
@@ -196,13 +196,13 @@ static void check_chain(const struct isa *isa, size_t i, kernel_fn *run,
 			struct rng *rng)
 {
 	const struct isa strong = strong_of(isa);
-	struct tail tail;
+	struct pointwise stage;
 
-	CHECK(!tail_init(&tail, chains[i], &strong));
-	CHECK(tail_agrees(&tail, run));
+	CHECK(!pointwise_init(&stage, chains[i], &strong));
+	CHECK(pointwise_agrees(&stage, run));
 	for (int k = 0; k < 12; k++)
-		compare(&tail, run, texts[i], rng);
-	tail_fini(&tail);
+		compare(&stage, run, texts[i], rng);
+	pointwise_fini(&stage);
 }
 
 static const enum dtype held[] = { DTYPE_U1, DTYPE_I4, DTYPE_I8,
@@ -413,18 +413,18 @@ static void check_prebuilt(const struct isa *isa, const char *text)
 	const struct isa strong = strong_of(isa);
 	struct rng rng = { .key = 4 };
 	struct graph graph;
-	struct tail tail;
+	struct pointwise stage;
 	kernel_fn *run;
 
 	CHECK(!build(text, &graph));
-	CHECK(!tail_init(&tail, graph.chains, &strong));
-	run = tail.kernel;
-	CHECK(run && !strcmp(tail_is_copy(&tail) ? "none" : "prebuilt",
-			     tail_engine_name(&tail)));
-	CHECK(tail_agrees(&tail, run));
+	CHECK(!pointwise_init(&stage, graph.chains, &strong));
+	run = stage.kernel;
+	CHECK(run && !strcmp(pointwise_is_copy(&stage) ? "none" : "prebuilt",
+			     pointwise_engine_name(&stage)));
+	CHECK(pointwise_agrees(&stage, run));
 	for (int k = 0; k < 50; k++)
-		compare(&tail, run, text, &rng);
-	tail_fini(&tail);
+		compare(&stage, run, text, &rng);
+	pointwise_fini(&stage);
 	graph_fini(&graph);
 }
 

@@ -118,7 +118,7 @@ static void path_of(char path[128], uint64_t epoch, uint64_t batch)
 
 /* The batch file as the engine's own thread would not make it. */
 static void check_bytes(const struct fixture *f, uint64_t epoch, uint64_t batch,
-			const struct loan *loan)
+			const struct acquired *acquired)
 {
 	const struct spec_facts facts = { f->ds->format.samples,
 					  dataset_data_bytes(f->ds), NULL };
@@ -131,16 +131,16 @@ static void check_bytes(const struct fixture *f, uint64_t epoch, uint64_t batch,
 	CHECK(!spec_parse(spec, &facts, &parsed, why));
 	CHECK(!batch_open(&(struct batch_key){ f->ds, &parsed, epoch, batch },
 			  NULL, &b));
-	CHECK(loan->size == b->vfile.size);
-	bytes = malloc(loan->size);
+	CHECK(acquired->size == b->vfile.size);
+	bytes = malloc(acquired->size);
 	CHECK(bytes && !batch_assemble(b, bytes, &failed));
-	CHECK(!memcmp(bytes, loan->bytes, loan->size));
+	CHECK(!memcmp(bytes, acquired->bytes, acquired->size));
 	free(bytes);
 	batch_put(&b);
 }
 
 static int get(struct zerocopy_client *l, uint64_t epoch, uint64_t batch,
-	       struct loan *out)
+	       struct acquired *out)
 {
 	char path[128];
 
@@ -152,15 +152,15 @@ static void batches_come_as_they_are(void)
 {
 	struct fixture f;
 	struct zerocopy_client *l;
-	struct loan loan;
+	struct acquired acquired;
 
 	set_up(&f, 64 << 20);
 	l = lender_of(&f);
 	for (uint64_t i = 0; i < 3 * BATCHES; i++) {
-		CHECK(!get(l, i / BATCHES, i % BATCHES, &loan));
-		check_bytes(&f, i / BATCHES, i % BATCHES, &loan);
-		CHECK((uintptr_t)loan.bytes % (2 << 20) == 0);
-		zerocopy_client_give_back(l, loan.lent);
+		CHECK(!get(l, i / BATCHES, i % BATCHES, &acquired));
+		check_bytes(&f, i / BATCHES, i % BATCHES, &acquired);
+		CHECK((uintptr_t)acquired.bytes % (2 << 20) == 0);
+		zerocopy_client_release(l, acquired.mapped);
 	}
 	zerocopy_client_close(l);
 	CHECK(!atomic_load(&f.messages));
@@ -169,25 +169,25 @@ static void batches_come_as_they_are(void)
 
 static void what_is_held_is_not_used_again(void)
 {
-	struct loan loans[BATCHES];
+	struct acquired acquired[BATCHES];
 	struct fixture f;
 	struct zerocopy_client *l;
 
 	set_up(&f, 64 << 20);
 	l = lender_of(&f);
 	for (uint64_t i = 0; i < BATCHES; i++)
-		CHECK(!get(l, 0, i, &loans[i]));
+		CHECK(!get(l, 0, i, &acquired[i]));
 	for (uint64_t i = 0; i < BATCHES; i++)
-		check_bytes(&f, 0, i, &loans[i]);
+		check_bytes(&f, 0, i, &acquired[i]);
 	for (uint64_t i = 0; i < BATCHES; i++)
-		zerocopy_client_give_back(l, loans[i].lent);
+		zerocopy_client_release(l, acquired[i].mapped);
 	zerocopy_client_close(l);
 	tear_down(&f);
 }
 
 static void the_same_batch_twice_is_held_twice(void)
 {
-	struct loan a, b;
+	struct acquired a, b;
 	struct fixture f;
 	struct zerocopy_client *l;
 
@@ -195,13 +195,13 @@ static void the_same_batch_twice_is_held_twice(void)
 	l = lender_of(&f);
 	CHECK(!get(l, 0, 3, &a) && !get(l, 0, 3, &b));
 	CHECK(a.bytes == b.bytes);
-	zerocopy_client_give_back(l, a.lent);
+	zerocopy_client_release(l, a.mapped);
 	for (uint64_t i = 0; i < BATCHES; i++) {
 		CHECK(!get(l, 1, i, &a));
-		zerocopy_client_give_back(l, a.lent);
+		zerocopy_client_release(l, a.mapped);
 	}
 	check_bytes(&f, 0, 3, &b);
-	zerocopy_client_give_back(l, b.lent);
+	zerocopy_client_release(l, b.mapped);
 	zerocopy_client_close(l);
 	CHECK(!atomic_load(&f.messages));
 	tear_down(&f);
@@ -210,7 +210,7 @@ static void the_same_batch_twice_is_held_twice(void)
 /* Slots of 2 MiB and room for four, of which one is left to other jobs. */
 static void memory_that_is_all_lent_out_is_refused(void)
 {
-	struct loan a, b, c;
+	struct acquired a, b, c;
 	struct fixture f;
 	struct zerocopy_client *l, *other;
 
@@ -222,7 +222,7 @@ static void memory_that_is_all_lent_out_is_refused(void)
 	CHECK(get(l, 0, 2, &c) == -ENOSPC && !zerocopy_client_is_broken(l));
 	CHECK(get(other, 0, 2, &c) == -ENOSPC);
 	/* By message, or by closing. */
-	zerocopy_client_give_back(other, b.lent);
+	zerocopy_client_release(other, b.mapped);
 	CHECK(!get(other, 0, 2, &c));
 	zerocopy_client_close(other);
 	do /* until that was noticed */
@@ -238,7 +238,7 @@ static void memory_that_is_all_lent_out_is_refused(void)
 static void who_is_refused_is_not_counted(void)
 {
 	struct plan_reader readers[2];
-	struct loan a, b, c;
+	struct acquired a, b, c;
 	struct fixture f;
 	struct zerocopy_client *l;
 
@@ -272,16 +272,16 @@ static void paths_that_are_no_batch_are_errors(void)
 	};
 	struct fixture f;
 	struct zerocopy_client *l;
-	struct loan loan;
+	struct acquired acquired;
 
 	set_up(&f, 64 << 20);
 	l = lender_of(&f);
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		CHECK(zerocopy_client_get(l, bad[i], &loan) < 0 &&
+		CHECK(zerocopy_client_get(l, bad[i], &acquired) < 0 &&
 		      !zerocopy_client_is_broken(l));
-	CHECK(!get(l, 0, 0, &loan));
-	check_bytes(&f, 0, 0, &loan);
-	zerocopy_client_give_back(l, loan.lent);
+	CHECK(!get(l, 0, 0, &acquired));
+	check_bytes(&f, 0, 0, &acquired);
+	zerocopy_client_release(l, acquired.mapped);
 	zerocopy_client_close(l);
 	tear_down(&f);
 }
@@ -289,7 +289,7 @@ static void paths_that_are_no_batch_are_errors(void)
 /* Shared memory keeps its contents, even if the daemon closes meanwhile. */
 static void a_daemon_that_ends_leaves_the_bytes(void)
 {
-	struct loan before, after;
+	struct acquired before, after;
 	struct fixture f;
 	struct zerocopy_client *l;
 	uint8_t *bytes;
@@ -304,7 +304,7 @@ static void a_daemon_that_ends_leaves_the_bytes(void)
 	CHECK(!memcmp(bytes, before.bytes, before.size));
 	CHECK(get(l, 0, 6, &after) < 0 && zerocopy_client_is_broken(l));
 	CHECK(get(l, 0, 6, &after) == -ENOTCONN);
-	zerocopy_client_give_back(l, before.lent);
+	zerocopy_client_release(l, before.mapped);
 	zerocopy_client_close(l);
 	free(bytes);
 }
@@ -335,19 +335,19 @@ static void *read_at_random(void *arg)
 	struct reader *r = arg;
 	struct rng rng = { .key = r->key };
 	struct zerocopy_client *l = lender_of(r->f);
-	struct loan loan;
+	struct acquired acquired;
 	uint64_t batch;
 	int result;
 
 	for (int i = 0; i < 60; i++) {
 		batch = rng_next(&rng) % BATCHES;
-		result = get(l, 0, batch, &loan);
+		result = get(l, 0, batch, &acquired);
 		CHECK(!result || result == -ENOSPC);
 		if (!result)
-			check_bytes(r->f, 0, batch, &loan);
+			check_bytes(r->f, 0, batch, &acquired);
 		/* Some leave with what they have. */
 		if (!result && rng_next(&rng) % 16)
-			zerocopy_client_give_back(l, loan.lent);
+			zerocopy_client_release(l, acquired.mapped);
 		else if (!result) {
 			zerocopy_client_close(l);
 			l = lender_of(r->f);
@@ -511,7 +511,7 @@ static void a_flood_ends_the_connection(void)
 	struct zerocopy_get g;
 	struct fixture f;
 	struct zerocopy_client *l;
-	struct loan loan;
+	struct acquired acquired;
 	char path[128];
 	int fd, size;
 
@@ -528,8 +528,8 @@ static void a_flood_ends_the_connection(void)
 	close(fd);
 	/* A loader that obeys the protocol is served. */
 	l = lender_of(&f);
-	CHECK(!get(l, 0, 7, &loan));
-	check_bytes(&f, 0, 7, &loan);
+	CHECK(!get(l, 0, 7, &acquired));
+	check_bytes(&f, 0, 7, &acquired);
 	zerocopy_client_close(l);
 	tear_down(&f);
 }
@@ -709,7 +709,7 @@ static void a_child_keeps_no_connection_alive(void)
 {
 	struct fixture f;
 	struct zerocopy_client *l;
-	struct loan loan;
+	struct acquired acquired;
 	pid_t child;
 	int fd;
 
@@ -727,8 +727,8 @@ static void a_child_keeps_no_connection_alive(void)
 	close(fd);
 	l = lender_of(&f);
 	for (uint64_t i = 0; i < BATCHES; i++) {
-		CHECK(!get(l, 0, i, &loan));
-		zerocopy_client_give_back(l, loan.lent);
+		CHECK(!get(l, 0, i, &acquired));
+		zerocopy_client_release(l, acquired.mapped);
 	}
 	zerocopy_client_close(l);
 	tear_down(&f);
@@ -804,7 +804,7 @@ static void peers_that_say_nothing_are_closed(void)
 {
 	struct fixture f;
 	struct zerocopy_client *l;
-	struct loan loan;
+	struct acquired acquired;
 	int fds[3];
 
 	set_up_with(&f, (struct zerocopy_options){ .max_bytes = 64 << 20,
@@ -818,7 +818,7 @@ static void peers_that_say_nothing_are_closed(void)
 	}
 	CHECK(atomic_load(&f.messages) == 3);
 	/* Others may be silent after their HELLO. */
-	CHECK(!get(l, 0, 0, &loan));
+	CHECK(!get(l, 0, 0, &acquired));
 	zerocopy_client_close(l);
 	tear_down(&f);
 }

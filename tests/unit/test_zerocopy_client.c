@@ -92,7 +92,7 @@ static struct zerocopy_client *connect_to(struct server *s)
 /* A request on a thread of its own. */
 struct request {
 	struct zerocopy_client *l;
-	struct loan loan;
+	struct acquired acquired;
 	int result;
 	pthread_t thread;
 };
@@ -101,7 +101,7 @@ static void *run_request(void *arg)
 {
 	struct request *q = arg;
 
-	q->result = zerocopy_client_get(q->l, "batch", &q->loan);
+	q->result = zerocopy_client_get(q->l, "batch", &q->acquired);
 	return NULL;
 }
 
@@ -173,7 +173,7 @@ static void answer(struct server *s, uint64_t request)
 	answer_with(s, request, 1);
 }
 
-static struct loan borrow(struct server *s, struct zerocopy_client *l)
+static struct acquired acquire(struct server *s, struct zerocopy_client *l)
 {
 	struct request q;
 	uint64_t number;
@@ -182,15 +182,15 @@ static struct loan borrow(struct server *s, struct zerocopy_client *l)
 	read_to_get(s, &number);
 	answer(s, number);
 	CHECK(!request_end(&q));
-	CHECK(q.loan.size == SIZE);
-	return q.loan;
+	CHECK(q.acquired.size == SIZE);
+	return q.acquired;
 }
 
 /* Sends messages until the daemon takes no more of them. */
 static void fill_queue(struct zerocopy_client *l)
 {
 	for (unsigned i = 0; i < 5000; i++)
-		zerocopy_client_tell(l, &(struct rank_figures){ .epoch = 0 });
+		zerocopy_client_report(l, &(struct rank_figures){ .epoch = 0 });
 }
 
 static void an_answer_that_does_not_come_can_be_canceled(void)
@@ -219,7 +219,7 @@ static void an_answer_that_does_not_come_can_be_canceled(void)
 	read_to_get(&s, &number);
 	zerocopy_client_cancel(l);
 	CHECK(request_end(&q) < 0);
-	zerocopy_client_tell(l, &(struct rank_figures){ .epoch = 5 });
+	zerocopy_client_report(l, &(struct rank_figures){ .epoch = 5 });
 	zerocopy_client_close(l);
 	CHECK(recv(s.fd, &tell, sizeof(tell), 0) == sizeof(tell));
 	CHECK(tell.kind == ZEROCOPY_TELL && tell.figures.epoch == 5);
@@ -263,23 +263,23 @@ static void a_daemon_that_ends_ends_the_wait(void)
 static void a_release_does_not_wait_and_is_not_lost(void)
 {
 	struct zerocopy_client *l;
-	struct loan a, b;
+	struct acquired a, b;
 	struct request q;
 	struct server s;
 	uint64_t number;
 
 	server_open(&s);
 	l = connect_to(&s);
-	a = borrow(&s, l);
-	b = borrow(&s, l);
+	a = acquire(&s, l);
+	b = acquire(&s, l);
 	fill_queue(l);
-	zerocopy_client_give_back(l, a.lent);
-	zerocopy_client_give_back(l, b.lent);
+	zerocopy_client_release(l, a.mapped);
+	zerocopy_client_release(l, b.mapped);
 	request_begin(&q, l);
 	CHECK(read_to_get(&s, &number) == 2);
 	answer(&s, number);
 	CHECK(!request_end(&q));
-	zerocopy_client_give_back(l, q.loan.lent);
+	zerocopy_client_release(l, q.acquired.mapped);
 	request_begin(&q, l);
 	CHECK(read_to_get(&s, &number) == 1);
 	answer(&s, number);
@@ -300,7 +300,7 @@ static void more_than_one_descriptor_is_refused(void)
 	for (unsigned copies = 2; copies <= COPIES_MAX; copies++) {
 		server_open(&s);
 		l = connect_to(&s);
-		borrow(&s, l);
+		acquire(&s, l);
 		before = dup(s.memory);
 		close(before);
 		request_begin(&q, l);
@@ -338,7 +338,7 @@ static void reconnect_to(struct server *s, struct zerocopy_client *l)
 static void a_daemon_that_comes_back_is_used(void)
 {
 	struct zerocopy_client *l;
-	struct loan before, after;
+	struct acquired before, after;
 	struct server old, new;
 	struct request q;
 	uint64_t number;
@@ -346,7 +346,7 @@ static void a_daemon_that_comes_back_is_used(void)
 	server_open(&old);
 	l = connect_to(&old);
 	CHECK(pwrite(old.memory, "old", 4, 0) == 4);
-	before = borrow(&old, l);
+	before = acquire(&old, l);
 	server_close(&old);
 	request_begin(&q, l);
 	CHECK(request_end(&q) < 0 && zerocopy_client_is_broken(l));
@@ -357,11 +357,11 @@ static void a_daemon_that_comes_back_is_used(void)
 	reconnect_to(&new, l);
 	CHECK(!zerocopy_client_is_broken(l));
 	CHECK(pwrite(new.memory, "new", 4, 0) == 4);
-	after = borrow(&new, l);
+	after = acquire(&new, l);
 	CHECK(!memcmp(before.bytes, "old", 4) &&
 	      !memcmp(after.bytes, "new", 4));
 	/* The new daemon does not own that buffer. */
-	zerocopy_client_give_back(l, before.lent);
+	zerocopy_client_release(l, before.mapped);
 	request_begin(&q, l);
 	CHECK(!read_to_get(&new, &number));
 	answer(&new, number);
@@ -376,14 +376,14 @@ static void what_was_not_sent_is_not_for_another_daemon(void)
 	struct zerocopy_client *l;
 	struct server old, new;
 	struct request q;
-	struct loan loan;
+	struct acquired acquired;
 	uint64_t number;
 
 	server_open(&old);
 	l = connect_to(&old);
-	loan = borrow(&old, l);
+	acquired = acquire(&old, l);
 	fill_queue(l);
-	zerocopy_client_give_back(l, loan.lent);
+	zerocopy_client_release(l, acquired.mapped);
 	server_close(&old);
 	request_begin(&q, l);
 	CHECK(request_end(&q) < 0);
@@ -429,26 +429,26 @@ static void a_forked_child_keeps_nothing(void)
 {
 	struct zerocopy_client *l;
 	struct server s;
-	struct loan loan;
+	struct acquired acquired;
 	int ready[2];
 	char answer;
 	pid_t child;
 
 	server_open(&s);
 	l = connect_to(&s);
-	loan = borrow(&s, l);
+	acquired = acquire(&s, l);
 	CHECK(!pipe(ready));
 	child = fork();
 	CHECK(child >= 0);
 	if (!child) {
-		answer = is_mapped(loan.bytes) ? 'm' : 'n';
+		answer = is_mapped(acquired.bytes) ? 'm' : 'n';
 		alarm(DEADLINE_S);
 		if (write(ready[1], &answer, 1) == 1)
 			pause();
 		_exit(1);
 	}
 	CHECK(read(ready[0], &answer, 1) == 1);
-	CHECK(answer == 'n' && is_mapped(loan.bytes));
+	CHECK(answer == 'n' && is_mapped(acquired.bytes));
 	zerocopy_client_close(l);
 	CHECK(!recv(s.fd, &answer, 1, 0));
 	CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);

@@ -447,7 +447,7 @@ static int open_loader(struct dump *d, const char *path)
 
 static int make_folder(struct dump *d)
 {
-	int r = place_make_folder(d->options->out, &d->out);
+	int r = place_make_dir(d->options->out, &d->out);
 
 	if (r)
 		log_error(d->log, "%s: %s", d->options->out, place_why(r));

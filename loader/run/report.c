@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/told.h"
+#include "loader/run/report.h"
 
 #include "fs/metrics/rank_figures.h"
 
 /* Least time between two reports. */
-#define TELL_NS UINT64_C(1000000000)
+#define REPORT_NS UINT64_C(1000000000)
 
 static uint64_t sum_counter(const struct ring *ring, enum stage stage,
 			    size_t counter)
@@ -28,22 +28,22 @@ static void read_figures(struct ring *ring, struct rank_figures *out)
 	out->n[FIGURE_UPLOAD_NS] = sum_counter(ring, STAGE_UPLOAD, busy);
 }
 
-void told_send(struct ring *ring)
+void report_send(struct ring *ring)
 {
 	struct feed *feed = ring->options.feed;
 	struct rank_figures now = { .epoch = 0 };
 
-	if (!feed->ops->tell)
+	if (!feed->ops->report)
 		return;
 	read_figures(ring, &now);
-	if (now.n[FIGURE_BATCHES] != ring->told.n[FIGURE_BATCHES])
-		feed->ops->tell(feed, &now);
-	ring->told = now;
+	if (now.n[FIGURE_BATCHES] != ring->reported.n[FIGURE_BATCHES])
+		feed->ops->report(feed, &now);
+	ring->reported = now;
 }
 
-void told_send_if_due(struct ring *ring)
+void report_send_if_due(struct ring *ring)
 {
 	if (stage_now_ns() - ring->opened_ns >=
-	    ring->told.n[FIGURE_OPEN_NS] + TELL_NS)
-		told_send(ring);
+	    ring->reported.n[FIGURE_OPEN_NS] + REPORT_NS)
+		report_send(ring);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/jit/tail.h"
+#include "loader/jit/pointwise.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -14,15 +14,15 @@
 /* --- tables --- */
 
 /* Returns whether values do not change. */
-static bool fill_table(const struct tail *tail, const float *operands,
-		       union tail_table *table)
+static bool fill_table(const struct pointwise *stage, const float *operands,
+		       union pointwise_table *table)
 {
-	size_t size = TAIL_VALUES * dtype_size(tail->dtype);
+	size_t size = POINTWISE_VALUES * dtype_size(stage->dtype);
 	uint8_t *values = (uint8_t *)table;
 	bool plain = true;
 
-	for (unsigned c = 0; c < TAIL_CHANNELS; c++)
-		plain &= definition_table(tail->chain, operands, c,
+	for (unsigned c = 0; c < POINTWISE_CHANNELS; c++)
+		plain &= definition_table(stage->chain, operands, c,
 					  values + c * size);
 	return plain;
 }
@@ -37,7 +37,7 @@ static bool is_of_all_channels(const struct chain *chain, const float *operands)
 
 		if (!node_is_value(n))
 			continue;
-		for (size_t k = count; k < TAIL_CHANNELS * count; k++) {
+		for (size_t k = count; k < POINTWISE_CHANNELS * count; k++) {
 			if (first[k] != first[k - count])
 				return false;
 		}
@@ -45,26 +45,28 @@ static bool is_of_all_channels(const struct chain *chain, const float *operands)
 	return true;
 }
 
-const struct byte_map *tail_map(const struct tail *tail, const float *operands,
-				struct byte_map *scratch)
+const struct byte_map *pointwise_map(const struct pointwise *stage,
+				     const float *operands,
+				     struct byte_map *scratch)
 {
-	uint8_t table[TAIL_VALUES];
+	uint8_t table[POINTWISE_VALUES];
 
-	if (!tail->varies)
-		return tail->has_map ? &tail->map : NULL;
-	if (!tail->is_of_bytes || !is_of_all_channels(tail->chain, operands))
+	if (!stage->varies)
+		return stage->has_map ? &stage->map : NULL;
+	if (!stage->is_of_bytes || !is_of_all_channels(stage->chain, operands))
 		return NULL;
-	definition_table(tail->chain, operands, 0, table);
+	definition_table(stage->chain, operands, 0, table);
 	byte_map_init(scratch, table);
 	return scratch;
 }
 
-/* --- a tail --- */
+/* --- a pointwise stage --- */
 
 /* Repeats each operand for all lanes of a flat kernel. */
-static void spread(const struct tail *tail, const float *operands, float *out)
+static void spread(const struct pointwise *stage, const float *operands,
+		   float *out)
 {
-	const struct chain *chain = tail->chain;
+	const struct chain *chain = stage->chain;
 
 	for (size_t i = 0; i < chain->num_nodes; i++) {
 		const struct node *n = &chain->nodes[i];
@@ -74,125 +76,127 @@ static void spread(const struct tail *tail, const float *operands, float *out)
 		if (!node_is_value(n))
 			continue;
 		for (size_t k = 0; k < count * KERNEL_LANES; k++)
-			*out++ = from[k % TAIL_CHANNELS * count +
+			*out++ = from[k % POINTWISE_CHANNELS * count +
 				      k / KERNEL_LANES];
 	}
 }
 
-const float *tail_operands(const struct tail *tail,
-			   const struct pipeline_row *row, float *scratch)
+const float *pointwise_operands(const struct pointwise *stage,
+				const struct pipeline_row *row, float *scratch)
 {
-	size_t count = tail->chain->num_operands;
+	size_t count = stage->chain->num_operands;
 
-	if (!tail->varies)
-		return tail->operands;
-	operands_fill(tail->chain, row, scratch);
-	if (tail->flat)
-		spread(tail, scratch, scratch + count);
+	if (!stage->varies)
+		return stage->operands;
+	operands_fill(stage->chain, row, scratch);
+	if (stage->flat)
+		spread(stage, scratch, scratch + count);
 	return scratch;
 }
 
-static void init_facts(struct tail *tail, const struct chain *chain)
+static void init_facts(struct pointwise *stage, const struct chain *chain)
 {
 	const struct type *type = chain_type(chain);
 
-	tail->chain = chain;
-	tail->dtype = type->dtype;
-	tail->layout = type->layout;
-	tail->varies = operands_vary(chain);
-	tail->flat = emit_is_flat(chain);
-	tail->num_floats = chain->num_operands;
-	if (tail->flat)
-		tail->num_floats +=
-			chain->num_operands / TAIL_CHANNELS * KERNEL_LANES;
+	stage->chain = chain;
+	stage->dtype = type->dtype;
+	stage->layout = type->layout;
+	stage->varies = operands_vary(chain);
+	stage->flat = emit_is_flat(chain);
+	stage->num_floats = chain->num_operands;
+	if (stage->flat)
+		stage->num_floats +=
+			chain->num_operands / POINTWISE_CHANNELS * KERNEL_LANES;
 	for (size_t i = 0; i < chain->num_nodes; i++) {
-		tail->is_own |= chain->nodes[i].own != NULL;
-		tail->is_wide |= chain->nodes[i].op->kind == OP_PIXEL;
+		stage->is_own |= chain->nodes[i].own != NULL;
+		stage->is_wide |= chain->nodes[i].op->kind == OP_PIXEL;
 	}
-	tail->is_of_bytes =
-		type->dtype == DTYPE_U1 && !tail->is_wide && !tail->is_own;
+	stage->is_of_bytes =
+		type->dtype == DTYPE_U1 && !stage->is_wide && !stage->is_own;
 }
 
-void tail_set_kernel(struct tail *tail, kernel_fn *run, enum tail_engine engine)
+void pointwise_set_kernel(struct pointwise *stage, kernel_fn *run,
+			  enum pointwise_engine engine)
 {
-	atomic_store(&tail->engine, engine);
-	atomic_store_explicit(&tail->kernel, run, memory_order_release);
+	atomic_store(&stage->engine, engine);
+	atomic_store_explicit(&stage->kernel, run, memory_order_release);
 }
 
-int tail_emit(struct tail *tail)
+int pointwise_emit(struct pointwise *stage)
 {
-	free(tail->code);
-	tail->code = emit_chain(tail->chain);
-	return tail->code ? 0 : -ENOMEM;
+	free(stage->code);
+	stage->code = emit_chain(stage->chain);
+	return stage->code ? 0 : -ENOMEM;
 }
 
-static int find_prebuilt(struct tail *tail)
+static int find_prebuilt(struct pointwise *stage)
 {
 	kernel_fn *run;
-	int r = tail_emit(tail);
+	int r = pointwise_emit(stage);
 
 	if (r)
 		return r;
-	run = isa_find(tail->isa, tail->code);
+	run = isa_find(stage->isa, stage->code);
 	if (run)
-		tail_set_kernel(tail, run, TAIL_PREBUILT);
+		pointwise_set_kernel(stage, run, POINTWISE_PREBUILT);
 	return 0;
 }
 
-int tail_init(struct tail *tail, const struct chain *chain,
-	      const struct isa *isa)
+int pointwise_init(struct pointwise *stage, const struct chain *chain,
+		   const struct isa *isa)
 {
-	*tail = (struct tail){ .isa = isa };
-	init_facts(tail, chain);
-	if (!tail->varies) {
-		tail->operands =
-			calloc(tail->num_floats + 1, sizeof(*tail->operands));
-		if (!tail->operands)
+	*stage = (struct pointwise){ .isa = isa };
+	init_facts(stage, chain);
+	if (!stage->varies) {
+		stage->operands =
+			calloc(stage->num_floats + 1, sizeof(*stage->operands));
+		if (!stage->operands)
 			return -ENOMEM;
-		operands_fill(chain, NULL, tail->operands);
-		if (tail->flat)
-			spread(tail, tail->operands,
-			       tail->operands + chain->num_operands);
-		if (!tail->is_wide)
-			tail->plain =
-				fill_table(tail, tail->operands, &tail->table);
-		tail->has_map = tail->is_of_bytes &&
-				is_of_all_channels(chain, tail->operands);
-		if (tail->has_map)
-			byte_map_init(&tail->map, tail->table.of_8);
+		operands_fill(chain, NULL, stage->operands);
+		if (stage->flat)
+			spread(stage, stage->operands,
+			       stage->operands + chain->num_operands);
+		if (!stage->is_wide)
+			stage->plain = fill_table(stage, stage->operands,
+						  &stage->table);
+		stage->has_map = stage->is_of_bytes &&
+				 is_of_all_channels(chain, stage->operands);
+		if (stage->has_map)
+			byte_map_init(&stage->map, stage->table.of_8);
 	}
-	return tail->is_own ? 0 : find_prebuilt(tail);
+	return stage->is_own ? 0 : find_prebuilt(stage);
 }
 
-void tail_fini(struct tail *tail)
+void pointwise_fini(struct pointwise *stage)
 {
-	free(tail->operands);
-	free(tail->code);
+	free(stage->operands);
+	free(stage->code);
 }
 
-bool tail_is_copy(const struct tail *tail)
+bool pointwise_is_copy(const struct pointwise *stage)
 {
-	return tail->plain && tail->layout == LAYOUT_HWC;
+	return stage->plain && stage->layout == LAYOUT_HWC;
 }
 
-enum tail_engine tail_engine(const struct tail *tail)
+enum pointwise_engine pointwise_engine(const struct pointwise *stage)
 {
-	return tail_is_copy(tail) ? TAIL_NOTHING : atomic_load(&tail->engine);
+	return pointwise_is_copy(stage) ? POINTWISE_NOTHING
+					: atomic_load(&stage->engine);
 }
 
-const char *tail_engine_name(const struct tail *tail)
+const char *pointwise_engine_name(const struct pointwise *stage)
 {
 	static const char *const names[] = { "generic", "prebuilt", "generated",
 					     "none" };
 
-	return names[tail_engine(tail)];
+	return names[pointwise_engine(stage)];
 }
 
 /* --- rows, by the definition --- */
 
 /* The source of a row, from its first pixel or, mirrored, its last. */
 struct origin {
-	const uint8_t *channel[TAIL_CHANNELS];
+	const uint8_t *channel[POINTWISE_CHANNELS];
 	ptrdiff_t step;
 };
 
@@ -205,7 +209,7 @@ struct target {
 
 /* put_values() for elements of 8, 16, 32 and 64 bits. */
 #define DEFINE_LOOK_UP(bits)                                                   \
-	static void look_up_##bits(const union tail_table *table,              \
+	static void look_up_##bits(const union pointwise_table *table,         \
 				   const struct origin *from, size_t width,    \
 				   const struct target *target)                \
 	{                                                                      \
@@ -220,8 +224,8 @@ struct target {
 		for (size_t x = 0; x < width * to;                             \
 		     x += to, at += from->step) {                              \
 			r[x] = t[p[0][at]];                                    \
-			g[x] = t[TAIL_VALUES + p[1][at]];                      \
-			b[x] = t[2 * TAIL_VALUES + p[2][at]];                  \
+			g[x] = t[POINTWISE_VALUES + p[1][at]];                 \
+			b[x] = t[2 * POINTWISE_VALUES + p[2][at]];             \
 		}                                                              \
 	}
 
@@ -235,7 +239,7 @@ DEFINE_LOOK_UP(64)
  * has ECC over words pay double for narrower stores to alternating places.
  */
 #define DEFINE_PACK(bits)                                                      \
-	static void pack_##bits(const union tail_table *table,                 \
+	static void pack_##bits(const union pointwise_table *table,            \
 				const struct origin *from, size_t width,       \
 				const struct target *target)                   \
 	{                                                                      \
@@ -255,9 +259,10 @@ DEFINE_LOOK_UP(64)
 			for (unsigned i = 0; i < 32;                           \
 			     i += (bits), at += from->step) {                  \
 				rs |= (uint32_t)t[p[0][at]] << i;              \
-				gs |= (uint32_t)t[TAIL_VALUES + p[1][at]]      \
+				gs |= (uint32_t)t[POINTWISE_VALUES + p[1][at]] \
 				      << i;                                    \
-				bs |= (uint32_t)t[2 * TAIL_VALUES + p[2][at]]  \
+				bs |= (uint32_t)t[2 * POINTWISE_VALUES +       \
+						  p[2][at]]                    \
 				      << i;                                    \
 			}                                                      \
 			store32(r + x, rs);                                    \
@@ -265,7 +270,7 @@ DEFINE_LOOK_UP(64)
 			store32(b + x, bs);                                    \
 		}                                                              \
 		rest.start = r + x;                                            \
-		for (unsigned c = 0; c < TAIL_CHANNELS; c++)                   \
+		for (unsigned c = 0; c < POINTWISE_CHANNELS; c++)              \
 			left.channel[c] += at;                                 \
 		look_up_##bits(table, &left, width - x, &rest);                \
 	}
@@ -273,7 +278,7 @@ DEFINE_LOOK_UP(64)
 DEFINE_PACK(8)
 DEFINE_PACK(16)
 
-typedef void look_up_fn(const union tail_table *table,
+typedef void look_up_fn(const union pointwise_table *table,
 			const struct origin *from, size_t width,
 			const struct target *target);
 
@@ -287,11 +292,11 @@ static look_up_fn *const look_ups[][2] = {
 
 /* Element 0 of the first row. */
 static struct origin origin_of(const struct band *band,
-			       const struct tail_image *image)
+			       const struct pointwise_image *image)
 {
 	struct origin o = { .step = (ptrdiff_t)band->step };
 
-	for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
+	for (unsigned c = 0; c < POINTWISE_CHANNELS; c++) {
 		o.channel[c] = band->channel[c];
 		if (image->mirror)
 			o.channel[c] += (image->size.width - 1) * band->step;
@@ -303,17 +308,17 @@ static struct origin origin_of(const struct band *band,
 
 static void origin_next(struct origin *o, const struct band *band)
 {
-	for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+	for (unsigned c = 0; c < POINTWISE_CHANNELS; c++)
 		o->channel[c] += band->stride;
 }
 
-static struct target target_of(const struct tail *tail,
-			       const struct tail_image *image, size_t y)
+static struct target target_of(const struct pointwise *stage,
+			       const struct pointwise_image *image, size_t y)
 {
-	size_t width = image->size.width, size = dtype_size(tail->dtype);
-	struct target t = { .plane = 1, .step = TAIL_CHANNELS };
+	size_t width = image->size.width, size = dtype_size(stage->dtype);
+	struct target t = { .plane = 1, .step = POINTWISE_CHANNELS };
 
-	if (tail->layout == LAYOUT_CHW) {
+	if (stage->layout == LAYOUT_CHW) {
 		t.plane = width * image->size.height;
 		t.step = 1;
 	}
@@ -334,18 +339,19 @@ static void scatter(const uint8_t *values, size_t count, size_t size,
 }
 
 /* Makes a row pixel by pixel, since an operation needs all three values. */
-static void define_row(const struct tail *tail, const struct tail_image *image,
+static void define_row(const struct pointwise *stage,
+		       const struct pointwise_image *image,
 		       const struct origin *from, const struct target *target)
 {
-	size_t size = dtype_size(tail->dtype), width = image->size.width;
+	size_t size = dtype_size(stage->dtype), width = image->size.width;
 	uint8_t *to = target->start;
 	struct definition_lot lot;
 
 	for (size_t x = 0; x < width; x += lot.count) {
-		definition_begin(&lot, 0, TAIL_CHANNELS,
+		definition_begin(&lot, 0, POINTWISE_CHANNELS,
 				 width - x < DEFINITION_LOT ? width - x
 							    : DEFINITION_LOT);
-		for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
+		for (unsigned c = 0; c < POINTWISE_CHANNELS; c++) {
 			const uint8_t *in =
 				from->channel[c] + from->step * (ptrdiff_t)x;
 
@@ -353,32 +359,33 @@ static void define_row(const struct tail *tail, const struct tail_image *image,
 				lot.now[c].byte[i] =
 					in[from->step * (ptrdiff_t)i];
 		}
-		definition_run(tail->chain, image->operands, &lot);
-		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+		definition_run(stage->chain, image->operands, &lot);
+		for (unsigned c = 0; c < POINTWISE_CHANNELS; c++)
 			scatter(lot.now[c].byte, lot.count, size, target->step,
 				to + (x * target->step + c * target->plane) *
 						size);
 	}
 }
 
-static void define_band(const struct tail *tail, const struct tail_image *image,
+static void define_band(const struct pointwise *stage,
+			const struct pointwise_image *image,
 			const struct band *band)
 {
 	look_up_fn *look_up =
-		look_ups[dtype_size(tail->dtype)][tail->layout == LAYOUT_CHW];
-	const union tail_table *table = &tail->table;
+		look_ups[dtype_size(stage->dtype)][stage->layout == LAYOUT_CHW];
+	const union pointwise_table *table = &stage->table;
 	struct origin from = origin_of(band, image);
-	union tail_table own;
+	union pointwise_table own;
 
-	if (tail->varies && !tail->is_wide) {
-		fill_table(tail, image->operands, &own);
+	if (stage->varies && !stage->is_wide) {
+		fill_table(stage, image->operands, &own);
 		table = &own;
 	}
 	for (uint32_t y = 0; y < band->rows; y++, origin_next(&from, band)) {
-		struct target target = target_of(tail, image, band->y + y);
+		struct target target = target_of(stage, image, band->y + y);
 
-		if (tail->is_wide)
-			define_row(tail, image, &from, &target);
+		if (stage->is_wide)
+			define_row(stage, image, &from, &target);
 		else
 			look_up(table, &from, image->size.width, &target);
 	}
@@ -390,39 +397,40 @@ static void define_band(const struct tail *tail, const struct tail_image *image,
 enum { PIECE = 512 };
 
 struct piece {
-	uint8_t bytes[2][TAIL_CHANNELS * PIECE];
+	uint8_t bytes[2][POINTWISE_CHANNELS * PIECE];
 };
 
 /*
  * Copies `count` pixels from x on, in the order of the result, to the memory of
  * the piece, in the order that the kernel needs.
  */
-static void gather_piece(const struct tail *tail, const struct origin *from,
-			 uint32_t x, uint32_t count, struct piece *piece,
-			 const uint8_t *in[TAIL_CHANNELS])
+static void gather_piece(const struct pointwise *stage,
+			 const struct origin *from, uint32_t x, uint32_t count,
+			 struct piece *piece,
+			 const uint8_t *in[POINTWISE_CHANNELS])
 {
-	const struct gather *g = tail->isa->gather;
+	const struct gather *g = stage->isa->gather;
 	ptrdiff_t first = (ptrdiff_t)x * from->step;
 
 	if (from->step < 0)
 		first += (ptrdiff_t)(count - 1) * from->step;
-	for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+	for (unsigned c = 0; c < POINTWISE_CHANNELS; c++)
 		in[c] = from->channel[c] + first;
-	if (tail->flat && from->step == -TAIL_CHANNELS) {
+	if (stage->flat && from->step == -POINTWISE_CHANNELS) {
 		g->turn(in[0], count, piece->bytes[0]);
 		in[0] = piece->bytes[0];
 		return;
 	}
 	if (from->step == 3 || from->step == -3) {
 		g->split(in[0], count, piece->bytes[0], PIECE);
-		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+		for (unsigned c = 0; c < POINTWISE_CHANNELS; c++)
 			in[c] = piece->bytes[0] + c * PIECE;
 	}
-	for (unsigned c = 0; c < TAIL_CHANNELS && from->step < 0; c++) {
+	for (unsigned c = 0; c < POINTWISE_CHANNELS && from->step < 0; c++) {
 		g->reverse(in[c], count, piece->bytes[1] + c * PIECE);
 		in[c] = piece->bytes[1] + c * PIECE;
 	}
-	if (tail->flat) {
+	if (stage->flat) {
 		uint8_t *joined = piece->bytes[from->step >= 0];
 
 		g->join(in, count, joined);
@@ -430,40 +438,40 @@ static void gather_piece(const struct tail *tail, const struct origin *from,
 	}
 }
 
-static void map_span(const struct tail *tail, const struct byte_map *map,
+static void map_span(const struct pointwise *stage, const struct byte_map *map,
 		     const struct beton_span *span)
 {
 	size_t count = span->count;
 
-	if (tail->flat) {
-		byte_map_run(map, span->in[0], TAIL_CHANNELS * count,
+	if (stage->flat) {
+		byte_map_run(map, span->in[0], POINTWISE_CHANNELS * count,
 			     span->out[0]);
 		return;
 	}
-	for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+	for (unsigned c = 0; c < POINTWISE_CHANNELS; c++)
 		byte_map_run(map, span->in[c], count, span->out[c]);
 }
 
 /* Without a kernel, by a map. */
-static void kernel_row(const struct tail *tail, kernel_fn *run,
+static void kernel_row(const struct pointwise *stage, kernel_fn *run,
 		       const struct byte_map *map, const struct origin *from,
 		       const struct target *target, struct beton_span *span)
 {
-	bool as_it_is = from->step == (tail->flat ? 3 : 1);
-	size_t size = dtype_size(tail->dtype);
+	bool as_it_is = from->step == (stage->flat ? 3 : 1);
+	size_t size = dtype_size(stage->dtype);
 	uint32_t count, width = span->width;
 	struct piece piece;
-	const uint8_t *in[TAIL_CHANNELS];
+	const uint8_t *in[POINTWISE_CHANNELS];
 
 	for (uint32_t x = 0; x < width; x += count) {
 		count = width;
-		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+		for (unsigned c = 0; c < POINTWISE_CHANNELS; c++)
 			in[c] = from->channel[c];
 		if (!as_it_is) {
 			count = width - x < PIECE ? width - x : PIECE;
-			gather_piece(tail, from, x, count, &piece, in);
+			gather_piece(stage, from, x, count, &piece, in);
 		}
-		for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
+		for (unsigned c = 0; c < POINTWISE_CHANNELS; c++) {
 			span->in[c] = in[c];
 			span->out[c] =
 				(uint8_t *)target->start +
@@ -474,12 +482,13 @@ static void kernel_row(const struct tail *tail, kernel_fn *run,
 		if (run)
 			run(span);
 		else
-			map_span(tail, map, span);
+			map_span(stage, map, span);
 	}
 }
 
-static void kernel_band(const struct tail *tail, kernel_fn *run,
-			const struct tail_image *image, const struct band *band)
+static void kernel_band(const struct pointwise *stage, kernel_fn *run,
+			const struct pointwise_image *image,
+			const struct band *band)
 {
 	struct beton_span span = {
 		.operands = image->operands,
@@ -488,13 +497,13 @@ static void kernel_band(const struct tail *tail, kernel_fn *run,
 	};
 	struct origin from = origin_of(band, image);
 
-	if (tail->flat)
-		span.operands += tail->chain->num_operands;
+	if (stage->flat)
+		span.operands += stage->chain->num_operands;
 	for (uint32_t y = 0; y < band->rows; y++, origin_next(&from, band)) {
-		struct target target = target_of(tail, image, band->y + y);
+		struct target target = target_of(stage, image, band->y + y);
 
 		span.y = band->y + y;
-		kernel_row(tail, run, image->map, &from, &target, &span);
+		kernel_row(stage, run, image->map, &from, &target, &span);
 	}
 }
 
@@ -502,7 +511,7 @@ static void kernel_band(const struct tail *tail, kernel_fn *run,
 
 static void copy_rows(const struct band *band, uint32_t width, uint8_t *out)
 {
-	size_t row = TAIL_CHANNELS * (size_t)width;
+	size_t row = POINTWISE_CHANNELS * (size_t)width;
 
 	out += band->y * row;
 	if (band->stride == row) {
@@ -514,49 +523,50 @@ static void copy_rows(const struct band *band, uint32_t width, uint8_t *out)
 }
 
 /* The same, with left and right exchanged. */
-static void turn_rows(const struct tail *tail, const struct band *band,
+static void turn_rows(const struct pointwise *stage, const struct band *band,
 		      uint32_t width, uint8_t *out)
 {
-	size_t row = TAIL_CHANNELS * (size_t)width;
+	size_t row = POINTWISE_CHANNELS * (size_t)width;
 
 	out += band->y * row;
 	for (size_t y = 0; y < band->rows; y++)
-		tail->isa->gather->turn(band->channel[0] + y * band->stride,
-					width, out + y * row);
+		stage->isa->gather->turn(band->channel[0] + y * band->stride,
+					 width, out + y * row);
 }
 
 /* Whether a table lookup is faster than `run`. */
-static bool is_table_faster(const struct tail *tail,
-			    const struct tail_image *image,
+static bool is_table_faster(const struct pointwise *stage,
+			    const struct pointwise_image *image,
 			    const struct band *band)
 {
 	bool as_it_is = !image->mirror &&
-			band->step == (tail->flat ? TAIL_CHANNELS : 1);
+			band->step == (stage->flat ? POINTWISE_CHANNELS : 1);
 
-	if (!tail->isa->is_weak || tail->is_wide || tail->varies)
+	if (!stage->isa->is_weak || stage->is_wide || stage->varies)
 		return false;
-	return !as_it_is || tail->dtype == DTYPE_F2;
+	return !as_it_is || stage->dtype == DTYPE_F2;
 }
 
-void tail_band(const struct tail *tail, const struct tail_image *image,
-	       const struct band *band)
+void pointwise_band(const struct pointwise *stage,
+		    const struct pointwise_image *image,
+		    const struct band *band)
 {
 	kernel_fn *run;
 
-	if (tail_is_copy(tail) && band->step == TAIL_CHANNELS) {
+	if (pointwise_is_copy(stage) && band->step == POINTWISE_CHANNELS) {
 		if (image->mirror)
-			turn_rows(tail, band, image->size.width, image->out);
+			turn_rows(stage, band, image->size.width, image->out);
 		else
 			copy_rows(band, image->size.width, image->out);
 		return;
 	}
-	run = atomic_load_explicit(&tail->kernel, memory_order_acquire);
+	run = atomic_load_explicit(&stage->kernel, memory_order_acquire);
 	if (image->map)
-		kernel_band(tail, NULL, image, band);
-	else if (run && !is_table_faster(tail, image, band))
-		kernel_band(tail, run, image, band);
+		kernel_band(stage, NULL, image, band);
+	else if (run && !is_table_faster(stage, image, band))
+		kernel_band(stage, run, image, band);
 	else
-		define_band(tail, image, band);
+		define_band(stage, image, band);
 }
 
 /* --- is a kernel right? --- */
@@ -564,50 +574,50 @@ void tail_band(const struct tail *tail, const struct tail_image *image,
 enum { TRIAL_WIDTH = 2 * KERNEL_PIXELS + 23, TRIAL_HEIGHT = 2 };
 
 struct trial {
-	uint8_t pixels[TAIL_CHANNELS * TRIAL_WIDTH * TRIAL_HEIGHT];
-	uint64_t out[2][TAIL_CHANNELS * TRIAL_WIDTH * TRIAL_HEIGHT];
+	uint8_t pixels[POINTWISE_CHANNELS * TRIAL_WIDTH * TRIAL_HEIGHT];
+	uint64_t out[2][POINTWISE_CHANNELS * TRIAL_WIDTH * TRIAL_HEIGHT];
 };
 
 /*
  * Compares a kernel with the definitions, for row 1 and mirrored: operands of
  * row 0, or the first pixels, could hide a compiler's mistake.
  */
-static bool try_kernel(const struct tail *tail, kernel_fn *run, struct trial *t,
-		       float *scratch)
+static bool try_kernel(const struct pointwise *stage, kernel_fn *run,
+		       struct trial *t, float *scratch)
 {
 	const struct pipeline_row row = { .id = 1 };
-	struct tail_image image = {
+	struct pointwise_image image = {
 		.size = { TRIAL_WIDTH, TRIAL_HEIGHT },
 		.mirror = true,
-		.operands = tail_operands(tail, &row, scratch),
+		.operands = pointwise_operands(stage, &row, scratch),
 	};
 	struct band band = { .channel = { t->pixels, t->pixels + 1,
 					  t->pixels + 2 },
-			     .step = TAIL_CHANNELS,
-			     .stride = TAIL_CHANNELS * TRIAL_WIDTH,
+			     .step = POINTWISE_CHANNELS,
+			     .stride = POINTWISE_CHANNELS * TRIAL_WIDTH,
 			     .rows = TRIAL_HEIGHT };
 	struct rng rng = { .key = 1 };
 
 	for (size_t i = 0; i < sizeof(t->pixels); i++)
 		t->pixels[i] = (uint8_t)rng_next(&rng);
 	image.out = t->out[0];
-	define_band(tail, &image, &band);
+	define_band(stage, &image, &band);
 	image.out = t->out[1];
-	kernel_band(tail, run, &image, &band);
+	kernel_band(stage, run, &image, &band);
 	return !memcmp(t->out[0], t->out[1], sizeof(t->out[0]));
 }
 
-bool tail_agrees(const struct tail *tail, kernel_fn *run)
+bool pointwise_agrees(const struct pointwise *stage, kernel_fn *run)
 {
 	struct trial *t;
 	float *scratch;
 	bool agrees;
 
-	if (tail->is_own)
+	if (stage->is_own)
 		return true;
 	t = calloc(1, sizeof(*t));
-	scratch = calloc(tail->num_floats + 1, sizeof(*scratch));
-	agrees = t && scratch && try_kernel(tail, run, t, scratch);
+	scratch = calloc(stage->num_floats + 1, sizeof(*scratch));
+	agrees = t && scratch && try_kernel(stage, run, t, scratch);
 	free(t);
 	free(scratch);
 	return agrees;

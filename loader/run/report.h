@@ -4,15 +4,15 @@
  * (beton-stats(7)). Only the fetching thread calls these functions, or the
  * thread that has joined it. Neither function takes the ring's lock.
  */
-#ifndef LOADER_RUN_TOLD_H
-#define LOADER_RUN_TOLD_H
+#ifndef LOADER_RUN_REPORT_H
+#define LOADER_RUN_REPORT_H
 
 #include "loader/run/turns.h"
 
 /* Sends a report if the trainer got a batch since the last one. Does nothing if
    the feed has no daemon. */
-void told_send(struct ring *ring);
-/* Calls told_send() if the last report is at least a second old. */
-void told_send_if_due(struct ring *ring);
+void report_send(struct ring *ring);
+/* Calls report_send() if the last report is at least a second old. */
+void report_send_if_due(struct ring *ring);
 
 #endif
