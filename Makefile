@@ -40,8 +40,9 @@ incdir  ?= $(PREFIX)/include
 mandir  ?= $(PREFIX)/share/man
 
 comma := ,
-# Harnesses, and what they are linked with, are compiled by clang for libFuzzer.
-# A run ends with the first report of a sanitizer. gcc gives the warnings.
+# clang compiles the harnesses, and all that is linked with them, for
+# libFuzzer. A run ends with the first report of a sanitizer. Warnings come
+# from gcc.
 ifneq ($(filter fuzz build-fuzz/%,$(MAKECMDGOALS)),)
 CC := clang
 SAN := fuzzer-no-link,address,undefined
@@ -63,8 +64,8 @@ ALL_CFLAGS = -std=gnu11 -fPIC -fvisibility=hidden -ffp-contract=off \
              -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -I. -I$(BUILD) \
              $(WARN) $(CPPFLAGS) $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 ALL_LDFLAGS = $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
-# The first Python that has what the tests need. It only looks for the packages:
-# importing them takes half a second, which every call of make would pay.
+# The first Python that has the packages of the tests. This only looks for the
+# packages: importing them takes half a second in every call of make.
 ifeq ($(origin PYTHON),undefined)
 PYTHON := $(or $(shell for p in python3 /usr/bin/python3; do \
             $$p -c 'import sys; from importlib.util import find_spec as f; sys.exit(not (f("pytest") and f("numpy") and f("PIL")))' \
@@ -73,19 +74,19 @@ endif
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 
-# --- what is built from what -------------------------------------------------
+# --- sources and outputs ------------------------------------------------------
 
-# The sources of a list of folders: a new file needs no line here.
+# The sources of a list of directories: a new file needs no line here.
 in = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 
-# The library: the engine, which is the half of fs/ that knows no FUSE, and the
-# loader. tests/lint/layers.py has the order of the folders.
+# The library: the engine, which is the half of fs/ without FUSE, and the
+# loader. tests/lint/layers.py has the order of the directories.
 lib_src    := $(call in,$(addprefix fs/,util memory metrics order dataset cache engine) \
               loader $(addprefix loader/,util jpeg codec resize pixels policy list text graph grid ops jit feed pipeline gpu run))
-# Folders named isa/ are compiled once for each instruction set.
+# Directories named isa/ are compiled once for each instruction set.
 isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)
-# The programs. Each takes of these what it refers to.
+# The programs. The linker takes only the objects that each one refers to.
 prog_src   := $(call in,fs/namespace fs/zerocopy fs/mount \
               $(addprefix loader/tools/,ui machine mkfs top gallery doctor beton))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
@@ -99,26 +100,27 @@ lib   := $(BUILD)/libbeton.a
 so    := $(BUILD)/libbeton.so
 parts := $(BUILD)/programs.a
 progs := $(BUILD)/betonfs $(BUILD)/mkfs.beton $(BUILD)/beton
-# Completions for shells, in a tree as below PREFIX/share.
+# Completions for shells, in the same tree as below PREFIX/share.
 bash_dir := $(BUILD)/completions/bash-completion/completions
 zsh_dir  := $(BUILD)/completions/zsh/site-functions
 fish_dir := $(BUILD)/completions/fish/vendor_completions.d
 completions := $(foreach p,$(notdir $(progs)),$(bash_dir)/$p $(zsh_dir)/_$p $(fish_dir)/$p.fish)
 units := $(patsubst tests/unit/%.c,$(BUILD)/%,$(unit_src))
-# Libraries of machines with GPUs, as the tests see them elsewhere.
+# Stand-ins for GPU libraries, for tests on machines without a GPU.
 standins := $(patsubst tests/standin/%.c,$(BUILD)/standin/%.so,$(wildcard tests/standin/*.c))
-# What contrib/bench/gpu runs.
+# The program that contrib/bench/gpu runs.
 bench := $(BUILD)/bench_gpu
 mutants := $(BUILD)/mutants
 fuzzers := $(patsubst tests/fuzz/%.c,$(BUILD)/%,$(fuzz_src))
 replays := $(patsubst tests/fuzz/%.c,$(BUILD)/replay_%,$(fuzz_src))
-# Compiled once for each instruction set: as any machine, and as most have.
+# Compiled once for each instruction set: the baseline, and what most CPUs
+# have.
 isas      := plain $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),v3)
 isa_objs  := $(foreach i,$(isas),$(patsubst %.c,$(BUILD)/kernels/$i/%.o,$(isa_src)) $(BUILD)/kernels/$i/prebuilt.o)
 v3_flags  := -mavx2 -mf16c
 lib_objs := $(call obj,$(lib_src)) $(isa_objs)
-# The Python package, for interpreters of 3.11 and later; nothing without one
-# that has its headers. Free-threaded ones need it built by themselves.
+# The Python package, for Python 3.11 and later. If $(PYTHON) has no headers,
+# there is no package. A free-threaded Python needs a build of its own.
 python_dir := $(BUILD)/python/betonfs
 python_include := $(shell $(PYTHON) -c 'import os, sys, sysconfig; p = sysconfig.get_path("include"); sys.version_info >= (3, 11) and os.path.exists(p + "/Python.h") and print(p)' 2>/dev/null)
 python_suffix := $(shell $(PYTHON) -c 'import sysconfig as s; print(s.get_config_var("EXT_SUFFIX") if s.get_config_var("Py_GIL_DISABLED") else ".abi3.so")' 2>/dev/null)
@@ -130,7 +132,8 @@ objs  := $(sort $(lib_objs) $(call obj,$(prog_src) $(unit_src) loader/jit/prebui
 all: $(lib) $(so) $(progs) $(BUILD)/beton.pc $(BUILD)/man/man3/stamp $(completions)
 
 $(lib): $(lib_objs)
-# Objects, not the archive: an archive drops members nothing refers to.
+# Link objects, not the archive: the linker drops members of an archive that no
+# object refers to.
 $(so) $(python_dir)/$(SONAME): $(lib_objs) loader/libbeton.map
 $(parts): $(call obj,$(prog_src))
 $(BUILD)/betonfs: $(call obj,fs/mount/betonfs.c) $(parts) $(lib)
@@ -152,11 +155,11 @@ $(so) $(python_dir)/$(SONAME) $(progs) $(units) $(bench): private LDLIBS += $(ba
 
 $(python_objs): $(BUILD)/python.flags
 $(python_objs): private CPPFLAGS += -isystem $(python_include)
-# The library beside the extension, and what it needs beside that, wherever they
-# are put.
+# The extension finds the library beside it, and the library finds its
+# dependencies there, in whichever directory they are.
 $(python_dir)/_beton$(python_suffix) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-rpath,'$$ORIGIN'
 
-# --- how ---------------------------------------------------------------------
+# --- rules --------------------------------------------------------------------
 
 $(lib) $(parts) $(BUILD)/generator.a:
 	$(call say,AR)
@@ -186,7 +189,7 @@ $(python_files): $(python_dir)/%: contrib/python/betonfs/%
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
-# Its functions are declared where they are called.
+# Tests declare the functions where they call them.
 $(standins): $(BUILD)/standin/%.so: tests/standin/%.c tests/standin/cuda.h $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,LD)
@@ -197,11 +200,11 @@ $(BUILD)/%.o: %.c $(BUILD)/flags Makefile
 	$(call say,CC)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# Rewritten only when their content changes, so nothing rebuilds needlessly.
+# Rewritten only if the content changes, so that nothing rebuilds needlessly.
 update = @mkdir -p $(@D); { $(1); } | cmp -s - $@ || { $(1); } > $@
 $(BUILD)/flags: FORCE
 	$(call update,echo '$(CC) $(ALL_CFLAGS) webp=$(have_webp)')
-# Objects for one interpreter are none for another.
+# Rebuild the objects if the interpreter changes.
 $(BUILD)/python.flags: FORCE
 	$(call update,echo '$(python_include) $(python_suffix)')
 
@@ -210,20 +213,20 @@ $(BUILD)/ops.inc: FORCE
 	$(call update,printf 'OP(%s)\n' $(basename $(notdir $(ops_src))))
 $(call obj,loader/graph/op.c): $(BUILD)/ops.inc
 
-# Pages and styles lie as files beside the programs that write them, and a C file
-# that has FILE as a string includes FILE.inc. Once it did, its .d file knows.
+# HTML and CSS files lie beside the programs that write them. If a C file needs
+# FILE as a string, it includes FILE.inc; its .d file has the dependency.
 strings := $(patsubst %,$(BUILD)/%.inc,$(wildcard loader/tools/*/*.html loader/tools/*/*.css))
 $(strings): $(BUILD)/%.inc: % Makefile
 	@mkdir -p $(@D)
 	$(Q)sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@.tmp && mv $@.tmp $@
 $(call obj,$(prog_src)): | $(strings)
 
-# Kernels of the standard pipelines, written by the code generator itself. The
+# The code generator itself writes the kernels of the standard pipelines. The
 # flags are those of loader/jit/compiler.c.
 kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 # Operations on whole images are loops over their pixels, too.
 $(call obj,$(ops_src) $(call in,loader/grid)): private ALL_CFLAGS += $(kernel_flags)
-# It is linked with what knows pipelines, and needs no kernels itself.
+# The generator is linked with the code for pipelines, and needs no kernels.
 generator_src := $(call in,fs/util $(addprefix loader/,util resize pixels policy list text graph grid ops jit))
 generator_isa := $(foreach i,$(isas),$(patsubst %.c,$(BUILD)/kernels/$i/%.o,$(call in,loader/pixels/isa)))
 $(BUILD)/generator.a: $(call obj,$(generator_src)) $(generator_isa)
@@ -233,10 +236,11 @@ $(BUILD)/prebuild: $(call obj,loader/jit/prebuild/prebuild.c) $(BUILD)/generator
 $(BUILD)/prebuilt.new: $(BUILD)/prebuild
 	$(call say,GEN)
 	$(Q)$(EMULATOR) $< > $@.tmp && mv $@.tmp $@
-# Its kernels take seconds to compile: only when their text changes.
+# The kernels take seconds to compile, so compile them only if their text
+# changes.
 $(BUILD)/prebuilt.c: $(BUILD)/prebuilt.new
 	$(Q)cmp -s $< $@ || cp $< $@
-# Short loops run up to a fifth slower where they are not aligned.
+# Short loops are up to a fifth slower if they are not aligned.
 isa_align := -falign-loops=32
 define isa_rules
 $(BUILD)/kernels/$1/prebuilt.o: $(BUILD)/prebuilt.c
@@ -253,7 +257,8 @@ $(foreach i,$(isas),$(eval $(call isa_rules,$i)))
 $(BUILD)/beton.pc: FORCE
 	$(call update,printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(libdir)' 'includedir=$(incdir)' '' 'Name: beton' 'Description: loader of FFCV datasets' 'Version: $(VERSION)' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lbeton' 'Libs.private: $(base_libs)')
 
-# Manual pages of the C API, out of the public headers; nothing without Python.
+# Manual pages of the C API, from the public headers. Without Python there are
+# none.
 $(BUILD)/man/man3/stamp: contrib/man3 $(wildcard include/beton/*.h)
 	$(call say,GEN)
 	$(Q)mkdir -p $(@D) && rm -f $(@D)/*.3
@@ -281,8 +286,8 @@ lint: all
 e2e: python bench
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)
 
-# A harness with a main() that replays files; the same for libFuzzer; and what
-# tests/fuzz/mutate runs.
+# Harnesses with a main() that replays files, the same for libFuzzer, and the
+# programs that tests/fuzz/mutate runs.
 $(replays): $(BUILD)/replay_%: tests/fuzz/%.c
 $(fuzzers): $(BUILD)/%: tests/fuzz/%.c
 $(mutants): $(BUILD)/%: tests/fuzz/%.c

@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 MIB = 1 << 20
 SLACK = 16 * MIB    # of memory that is flat, and a tenth of it
 MORE_FDS = 16       # of descriptors that are flat
-HIERARCHIES = (     # folder of control groups, file of the limit
+HIERARCHIES = (     # directory of control groups, file of the limit
     (pathlib.Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
     (pathlib.Path("/sys/fs/cgroup"), "memory.max"))
 

@@ -202,7 +202,7 @@ int main(int argc, char **argv)
 		return usage();
 	printf("%llu %llu\n", (unsigned long long)bytes,
 	       (unsigned long long)(cpu_ns() - start_ns));
-	/* Who says the sum must have made it. */
+	/* Without this output the compiler could drop the sum. */
 	fprintf(stderr, "sum %llu\n", (unsigned long long)total);
 	return 0;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scripts beside this share."""
+"""Shared by the scripts of this directory."""
 import html
 import os
 import pathlib
@@ -39,10 +39,10 @@ def output_of(*command, **more):
     return run(*command, stdout=subprocess.PIPE, text=True, **more).stdout
 
 
-def program(folder, name):
-    """Where a program is: in `folder`, or in build or else the PATH."""
-    found = shutil.which(name, path=str(folder or ROOT / "build")) or \
-        (None if folder else shutil.which(name))
+def program(directory, name):
+    """The path of a program: in `directory`, or in build or else the PATH."""
+    found = shutil.which(name, path=str(directory or ROOT / "build")) or \
+        (None if directory else shutil.which(name))
     if not found:
         fail(f"no {name} in {folder or ROOT / 'build'}: run make, or give "
              "--bin")
@@ -110,7 +110,7 @@ class Mount:
         done = subprocess.run([*self.command, self.path], text=True,
                               stdin=subprocess.DEVNULL,
                               stderr=subprocess.PIPE)
-        if done.returncode:     # else it says what it chose, each time
+        if done.returncode:     # otherwise stderr only has its settings
             fail(f"{self.command}: {done.stderr}")
 
     def options(self):

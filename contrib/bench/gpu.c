@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the script beside this measures a GPU with, each time as one line of
+ * The measurements of the script beside this file, each as one line of
  * JSON. SIZE is in bytes.
  *
  *   bench_gpu facts
@@ -9,12 +9,12 @@
  *       bytes per second of so many copies to the device: queued one after the
  *       other on one stream, and through the loader's upload path
  *   bench_gpu overlap SIZE KERNELS MS
- *       ns of so many kernels of about MS each, alone and while copies go on
+ *       ns of so many kernels of about MS each, alone and with copies running
  *       all the time; kernels that only calculate, and such that only move SIZE
  *       bytes within the device's memory
  *   bench_gpu load FILE PIPELINE SPEC WORKERS MS LOADERS
  *       so many loaders at once, each with a thread that takes batches and
- *       never waits for the device. Says "ready", waits for a line, and counts
+ *       never waits for the device. Prints "ready", waits for a line, counts
  *       for MS, after a quarter of that.
  *   bench_gpu pixels FILE PIPELINE HOST_PIPELINE SPEC WORKERS BATCHES
  *       sums of the first output of each batch, by a consumer that never
@@ -403,7 +403,7 @@ static void work_close(struct work *w)
 	cuda_stream_destroy(w->cuda, w->stream);
 }
 
-/* --- kernels while copies go on --- */
+/* --- kernels during copies --- */
 
 static int64_t busy_time(struct work *w, struct uploader *u, uint64_t kernels,
 			 double *rate)
@@ -539,7 +539,7 @@ static void consume(struct consumer *c, int64_t until)
 	} while (clock_ns() < until);
 }
 
-/* What was made ahead is used up before counting starts. */
+/* Uses up the prefetched batches before counting starts. */
 static void *consumer_run(void *arg)
 {
 	struct consumer *c = arg;
@@ -626,7 +626,7 @@ static int load(char **argv)
 
 /* --- the right pixels --- */
 
-/* Of the host; the same as bench_sum's together. */
+/* Sums on the host, equal to those of bench_sum. */
 static uint64_t sum_of(const uint32_t *p, uint64_t n)
 {
 	uint64_t sum = 0;

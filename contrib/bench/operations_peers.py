@@ -34,10 +34,11 @@ def cpu_us(images, run):
 
 
 def cost_us(function, images, load):
-    """What `function` adds to a loader that reads images and puts them in
-    batches, as our own side is measured: `load` copies an image out of the file
-    and the results are copied to their rows of a batch. A loader without a
-    function copies the pixels to their row, which is taken off."""
+    """The time that `function` adds to a loader that reads images and puts
+    them in batches. Our own side is measured alike: `load` copies an image out
+    of the file, and the results are copied to their samples of a batch. The
+    time of a loader without a function, which copies the pixels to their
+    sample, is subtracted."""
     batch = []
 
     def put(i, results):

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One loader measured, in a process of its own: `peer.py NAME FOLDER`, for
-`peers`, which made the folder, or for `run --peer` and `stages --peer`. All do
-the same work: the same JPEG files, a random crop as torchvision has it resized
-to 224, a flip, ImageNet's normalization, float32, shuffled.
+"""Measure one loader in a process of its own.
 
-A loader here is a generator of epochs, each to be iterated for batches of
-images and labels. None of them should be slower than it has to be: workers are
-given one thread each, and memory is laid out as it suits the loader."""
+    peer.py NAME DIR
+
+`peers`, which makes DIR, calls it, as do `run --peer` and `stages --peer`. All
+loaders do the same work: the same JPEG files, a random crop by torchvision's
+rules resized to 224, a flip, ImageNet's normalization, float32, shuffled.
+
+A loader here is a generator of epochs, each an iterable of batches of images
+and labels. None of them should be slower than necessary: workers get one
+thread each, and memory has the layout that suits the loader.
+"""
 import argparse
 import contextlib
 import itertools
@@ -32,10 +36,10 @@ def of_255(values):
     return [255 * v for v in values]
 
 
-# --- a sample by fast libraries, for loaders that run anybody's functions ---
+# --- a sample by fast libraries, for loaders that run Python functions ---
 
 def crop_of(width, height):
-    """Of RandomResizedCrop: x, y, width, height."""
+    """The box of RandomResizedCrop: x, y, width, height."""
     for _ in range(10):
         area = width * height * random.uniform(*SCALE)
         ratio = math.exp(random.uniform(*map(math.log, RATIO)))
@@ -130,14 +134,14 @@ def transforms():
     try:
         from torchvision.transforms import v2
     except RuntimeError:
-        # Its compiled operators are of a torch with CUDA. Transforms need none,
-        # but it says more about two of them as it is imported.
+        # Its compiled operators belong to a torch with CUDA. Transforms need
+        # none, but the import declares two of them.
         declared = torch.library.Library("torchvision", "DEF")
         for name in "nms", "qnms":
             declared.define(name + "(Tensor dets, Tensor scores, "
                             "float iou_threshold) -> Tensor")
         from torchvision.transforms import v2
-    # Of tensors, which is less than half of the work that PIL's images are.
+    # Tensors need less than half of the work of PIL's images.
     return v2.Compose([
         v2.ToImage(), v2.RandomResizedCrop(SIDE, antialias=True),
         v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True),
@@ -262,7 +266,7 @@ def used_s():
 
 
 def look(images):
-    """What shows whether the work was the same."""
+    """Figures that reveal whether the work was the same."""
     import numpy as np
     a = np.asarray(images)
     return {"shape": a.shape, "dtype": str(a.dtype),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What it costs to decode a random crop of JPEGs to planes.
+ * Measure the cost of decoding a random crop of JPEGs to planes.
  *
  *   planes PASSES FILE...
  *

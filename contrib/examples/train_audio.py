@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tell tones apart, from random excerpts of sounds of differing lengths:
+"""Classify tones, from random excerpts of sounds of differing lengths:
 
     train_audio.py --folder sounds --epochs 5
 

@@ -45,8 +45,9 @@ class Net(lightning.LightningModule):
             torch.nn.Linear(16, classes))
 
     def on_train_start(self) -> None:
-        # A checkpoint counts steps of its own number of devices. With more of
-        # them the epoch would end early, with fewer it would not validate.
+        # A checkpoint counts steps of its own number of devices. If there were
+        # more of them, the epoch would end early; with fewer it would not
+        # validate.
         done = self.trainer.fit_loop.epoch_loop.batch_progress.current
         done.increment_by(self.trainer.train_dataloader.step - done.ready)
 

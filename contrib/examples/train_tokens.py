@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tell whether a sequence of tokens has more even or more odd ones:
+"""Classify sequences of tokens: are more of them even, or odd?
 
     train_tokens.py --folder tokens --epochs 6
 
 The script writes its sequences, of 4 to 120 tokens. lengths="tokens" makes
-batches of sequences of like length, and pad_to(batch) pads each batch to its longest: the
-last line says how much of all batches is padding, and how much of batches in random
-order would be.
+batches of sequences of similar length, and pad_to(batch) pads each batch to its
+longest. The last line contains the share of padding in all batches, and the share in
+batches of a random order.
 """
 import argparse
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tell which way a disc moves, from windows of short videos:
+"""Classify the direction of a moving disc, from windows of short videos:
 
     train_video.py --folder videos --epochs 4
 

@@ -18,7 +18,7 @@ SMALL = ("--rounds=1", "--batch=4", "--side=32", "--samples=16", "--workers=2",
          "--batches=12")
 NAMES = {"copies of uint8 / plain", "copies of float32 / plain",
          "kernels that calculate", "kernels that move memory",
-         "JPEG, tail on the GPU", "JPEG, tail on the CPU", "JPEG, no GPU",
+         "JPEG, pointwise on the GPU", "JPEG, pointwise on the CPU", "JPEG, no GPU",
          "2 threads, least / most", "4 processes, least / most",
          "wrong batches"}
 
@@ -91,8 +91,8 @@ def test_without_a_compiler_it_reports_what_is_left_out(standins, monkeypatch,
     assert {x["part"] for x in found["lines"]} == {"rate"}
 
 
-def test_a_pointwise_stage_on_the_cpu_is_not_reported_as_the_gpus(standins, monkeypatch,
-                                                     tmp_path):
+def test_a_pointwise_stage_on_the_cpu_is_not_reported_as_the_gpus(
+        standins, monkeypatch, tmp_path):
     monkeypatch.setenv("BETON_NVRTC_LIBRARY", str(tmp_path / "none"))
     out = tmp_path / "found.json"
     r = gpu("--only=decode", "--out", out)

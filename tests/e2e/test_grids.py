@@ -420,13 +420,8 @@ def test_masks_in_pngs(stored, tmp_path, bits):
     assert f"{4 - bits // 8} samples" in r.stderr
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("i,expects", [
-    (3, "a class is above 255; say mask(16)"), (5, "PNG: "),
-=======
-@pytest.mark.parametrize("i,says", [
     (3, "a class is above 255; use mask(16)"), (5, "PNG: "),
->>>>>>> lload
     (6, "not a PNG")])
 def test_what_is_wrong_with_a_png(stored, tmp_path, i, expects):
     r = beton("dump", stored.path, "--out", tmp_path / "x", "--spec",
