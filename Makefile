@@ -14,7 +14,10 @@
 #   fuzz                   run libFuzzer for 60 s per harness; needs clang
 #   format                 run clang-format on all tracked C files
 #   compile_commands.json  write the commands for editors; needs bear
+#   abi                    write the baseline of the ABI that lint compares with
+#   deb                    make Debian packages in build/deb; needs debhelper
 #   install                install into DESTDIR and PREFIX
+#   uninstall              remove what install put there, with the same variables
 #   clean                  remove build/, build-*/ and compile_commands.json
 #
 #   V=1                    show commands
@@ -38,6 +41,7 @@ sbindir ?= $(PREFIX)/sbin
 libdir  ?= $(PREFIX)/lib
 incdir  ?= $(PREFIX)/include
 mandir  ?= $(PREFIX)/share/man
+unitdir ?= $(PREFIX)/lib/systemd/system
 
 comma := ,
 # clang compiles the harnesses, and all that is linked with them, for
@@ -156,8 +160,10 @@ $(so) $(python_dir)/$(SONAME) $(progs) $(units) $(bench): private LDLIBS += $(ba
 $(python_objs): $(BUILD)/python.flags
 $(python_objs): private CPPFLAGS += -isystem $(python_include)
 # The extension finds the library beside it, and the library finds its
-# dependencies there, in whichever directory they are.
-$(python_dir)/_beton$(python_suffix) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-rpath,'$$ORIGIN'
+# dependencies there, in whichever directory they are. A package whose extension
+# uses the system's library sets PYTHON_RPATH= (empty).
+PYTHON_RPATH ?= $$ORIGIN
+$(python_dir)/_beton$(python_suffix) $(python_dir)/$(SONAME): private LDFLAGS += $(if $(PYTHON_RPATH),-Wl$(comma)-rpath$(comma)'$(PYTHON_RPATH)')
 
 # --- rules --------------------------------------------------------------------
 
@@ -279,6 +285,7 @@ lint: all
 	@python3 tests/lint/layers.py
 	@sh tests/lint/headers.sh "$(CC)" "$(or $(CXX),c++)"
 	@sh tests/lint/symbols.sh $(so)
+	@CC="$(CC)" SAN="$(SAN)" sh tests/lint/abi.sh $(so)
 	@sh tests/lint/docs.sh $(BUILD)
 	@sh tests/lint/version.sh
 	@sh tests/lint/environment.sh
@@ -312,22 +319,37 @@ docs: python $(BUILD)/man/man3/stamp
 compile_commands.json: ; bear --output $@ -- $(MAKE) -B all $(units)
 format: ; clang-format -i $(shell git ls-files '*.c' '*.h')
 
-install: all
-	install -d $(addprefix $(DESTDIR),$(bindir) $(sbindir) $(libdir)/pkgconfig $(incdir)/beton $(addprefix $(mandir)/man,1 5 7 8))
-	install -m 755 $(progs) $(DESTDIR)$(bindir)
-	ln -sfr $(DESTDIR)$(bindir)/betonfs $(DESTDIR)$(sbindir)/mount.beton
-	ln -sfr $(DESTDIR)$(bindir)/mkfs.beton $(DESTDIR)$(sbindir)/mkfs.beton
-	for f in $(patsubst $(BUILD)/completions/%,%,$(completions)); do install -D -m 644 $(BUILD)/completions/$$f $(DESTDIR)$(PREFIX)/share/$$f || exit 1; done
-	install -m 644 $(lib) $(DESTDIR)$(libdir)
-	install -m 755 $(so) $(DESTDIR)$(libdir)/libbeton.so.$(VERSION)
-	ln -sf libbeton.so.$(VERSION) $(DESTDIR)$(libdir)/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(libdir)/libbeton.so
-	install -m 644 include/beton/*.h $(DESTDIR)$(incdir)/beton
-	install -m 644 $(BUILD)/beton.pc $(DESTDIR)$(libdir)/pkgconfig
-	for m in $(man); do install -m 644 $$m $(DESTDIR)$(mandir)/man$${m##*.}/ || exit 1; done
+# --- packages ---------------------------------------------------------------
+
+# What is installed, as MODE:SOURCE:PATH or link:PATH:NAME (contrib/install).
+# The pages of section 3 exist only once they are built: never expand it before.
+put = $(foreach f,$(2),$(1):$f:$(3)/$(notdir $f))
+real_so := libbeton.so.$(VERSION)
+installed = $(call put,755,$(progs),$(bindir)) \
+  link:$(bindir)/betonfs:$(sbindir)/mount.beton link:$(bindir)/mkfs.beton:$(sbindir)/mkfs.beton \
+  $(foreach f,$(completions),644:$f:$(PREFIX)/share/$(patsubst $(BUILD)/completions/%,%,$f)) \
+  $(call put,644,$(lib),$(libdir)) 755:$(so):$(libdir)/$(real_so) \
+  link:$(libdir)/$(real_so):$(libdir)/$(SONAME) link:$(libdir)/$(SONAME):$(libdir)/libbeton.so \
+  $(call put,644,$(wildcard include/beton/*.h),$(incdir)/beton) \
+  $(call put,644,$(BUILD)/beton.pc,$(libdir)/pkgconfig) $(call put,644,$(unit),$(unitdir)) \
+  $(foreach m,$(man) $(shell ls $(BUILD)/man/man3/*.3 2>/dev/null),644:$m:$(mandir)/man$(subst .,,$(suffix $m))/$(notdir $m))
+list_installed = printf '%s\n' $(installed) | sh contrib/install
+
+unit := $(BUILD)/betonfs@.service
+$(unit): FORCE
+	$(call update,sed 's|/usr/local/bin|$(bindir)|' contrib/systemd/betonfs@.service)
+
+install: all $(unit)
+	$(Q)$(list_installed) put $(BUILD)/installed.dirs '$(DESTDIR)'
+uninstall: $(BUILD)/man/man3/stamp
+	$(Q)$(list_installed) remove $(BUILD)/installed.dirs '$(DESTDIR)'
+
+# Into build/deb. The package of Python needs the system's to be 3.11 or later.
+deb: ; sh contrib/debian/build $(BUILD)/deb
+abi: $(so) ; sh tests/lint/abi.sh --write $(so) > include/libbeton.abi
 
 clean: ; rm -rf build build-* compile_commands.json
 # The comment at the top of this file, up to the line before "One makefile".
 help: ; @sed -n '/^# One makefile/q; s/^# \{0,1\}//p' Makefile
 FORCE:
-.PHONY: help all python check unit lint e2e docs bench fuzz format install clean FORCE
+.PHONY: help all python check unit lint e2e docs bench fuzz format abi deb install uninstall clean FORCE
