@@ -5,6 +5,8 @@
 #   all                    betonfs, mkfs.beton, beton, libbeton.a, libbeton.so (default)
 #   help                   print this list
 #   python                 the Python package in build/python, for PYTHONPATH
+#   sdist                  source distribution of the Python package, in dist/
+#   wheel                  sdist, and a manylinux wheel by PYTHON, in dist/
 #   check                  lint, unit and e2e
 #   lint                   check includes, headers, symbols, pages, versions
 #   unit                   run unit tests, and replay the fuzzers' corpora
@@ -66,7 +68,7 @@ WARN   := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 # pixels do not depend on the compiler (beton-resize(7)).
 ALL_CFLAGS = -std=gnu11 -fPIC -fvisibility=hidden -ffp-contract=off \
              -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -I. -I$(BUILD) \
-             $(WARN) $(CPPFLAGS) $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+             $(WARN) $(base_cflags) $(CPPFLAGS) $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 ALL_LDFLAGS = $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
 # The first Python that has the packages of the tests. This only looks for the
 # packages: importing them takes half a second in every call of make.
@@ -125,11 +127,13 @@ v3_flags  := -mavx2 -mf16c
 lib_objs := $(call obj,$(lib_src)) $(isa_objs)
 # The Python package, for Python 3.11 and later. If $(PYTHON) has no headers,
 # there is no package. A free-threaded Python needs a build of its own.
+# In a source distribution, python_tree is the top of the tree.
+python_tree := contrib/python
 python_dir := $(BUILD)/python/betonfs
 python_include := $(shell $(PYTHON) -c 'import os, sys, sysconfig; p = sysconfig.get_path("include"); sys.version_info >= (3, 11) and os.path.exists(p + "/Python.h") and print(p)' 2>/dev/null)
 python_suffix := $(shell $(PYTHON) -c 'import sysconfig as s; print(s.get_config_var("EXT_SUFFIX") if s.get_config_var("Py_GIL_DISABLED") else ".abi3.so")' 2>/dev/null)
-python_src := $(sort $(wildcard contrib/python/src/*.c))
-python_files := $(patsubst contrib/python/betonfs/%,$(python_dir)/%,$(sort $(shell find contrib/python/betonfs -name '*.py' -o -name '*.pyi' -o -name py.typed)))
+python_src := $(sort $(wildcard $(python_tree)/src/*.c))
+python_files := $(patsubst $(python_tree)/betonfs/%,$(python_dir)/%,$(sort $(shell find $(python_tree)/betonfs -name '*.py' -o -name '*.pyi' -o -name py.typed)))
 python_objs := $(call obj,$(python_src))
 objs  := $(sort $(lib_objs) $(call obj,$(prog_src) $(unit_src) loader/jit/prebuild/prebuild.c contrib/bench/gpu.c) $(python_objs))
 
@@ -151,6 +155,7 @@ $(call obj,$(call in,fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(call in,loader/tools/mkfs loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
 
 fuzz_libs = $(base_libs) $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
+base_cflags := $(call pkg,--cflags,libjpeg libpng jansson liblz4)
 base_libs := $(call pkg,--libs,libjpeg libpng jansson liblz4) -ldl -lm -lpthread
 $(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) -Wl,--version-script=loader/libbeton.map $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
@@ -191,7 +196,7 @@ $(python_dir)/$(SONAME):
 	@mkdir -p $(@D)
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(filter %.o,$^) $(LDLIBS)
-$(python_files): $(python_dir)/%: contrib/python/betonfs/%
+$(python_files): $(python_dir)/%: $(python_tree)/betonfs/%
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
@@ -273,6 +278,13 @@ $(BUILD)/man/man3/stamp: contrib/man3 $(wildcard include/beton/*.h)
 
 -include $(objs:.o=.d)
 
+# --- Python distributions ----------------------------------------------------
+
+sdist:
+	$(Q)mkdir -p dist && rm -f dist/betonfs-*.tar.gz
+	$(Q)cd contrib/python && $(PYTHON) -c 'from setuptools.build_meta import build_sdist; print("  SDIST dist/" + build_sdist("$(CURDIR)/dist"))' | tail -n 1
+wheel: ; $(Q)BUILD=$(BUILD) contrib/wheels/build $(PYTHON)
+
 # --- checks ------------------------------------------------------------------
 
 check: lint unit e2e
@@ -352,4 +364,4 @@ clean: ; rm -rf build build-* compile_commands.json
 # The comment at the top of this file, up to the line before "One makefile".
 help: ; @sed -n '/^# One makefile/q; s/^# \{0,1\}//p' Makefile
 FORCE:
-.PHONY: help all python check unit lint e2e docs bench fuzz format abi deb install uninstall clean FORCE
+.PHONY: help all python sdist wheel check unit lint e2e docs bench fuzz format abi deb install uninstall clean FORCE

@@ -130,7 +130,7 @@ static int run_process(void *arg)
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != r->pid)
 		return 0;
-	syscall(SYS_close_range, 0, ~0U, 0);
+	syscall(__NR_close_range, 0, ~0U, 0);
 	serve(r);
 	return 0;
 }

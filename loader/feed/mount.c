@@ -227,12 +227,22 @@ enum {
 	NOT_WANTED = 1, /* beside errors of zero-copy delivery, and 0 */
 };
 
+/* The text of an error number. glibc before 2.32 translates it. */
+static const char *describe(int error)
+{
+#if __GLIBC_PREREQ(2, 32)
+	return strerrordesc_np(error);
+#else
+	return strerror(error);
+#endif
+}
+
 static void note_delivery(struct feed *feed, int error)
 {
 	feed->delivery = error ? "direct" : "zero-copy";
 	feed->why_direct = !error		 ? NULL
 			   : error == NOT_WANTED ? "requested"
-						 : strerrordesc_np(-error);
+						 : describe(-error);
 }
 
 /* Reads the value of an option of the daemon, or the empty text. */

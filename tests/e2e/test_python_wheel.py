@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel: an unprivileged user builds it as its README describes, and it
-loads batches without the source, the build and libbeton."""
+"""The source distribution, and the wheel out of it and out of the tree: an
+unprivileged user builds them as the README describes, and they load batches
+without the source, the build and libbeton."""
+import email
 import importlib.util
 import json
 import os
@@ -9,7 +11,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tempfile
+import urllib.parse
 import zipfile
 
 import pytest
@@ -79,12 +83,13 @@ def place():
     env |= {"HOME": str(top), "TMPDIR": str(top),
             "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
-    def run(*command, **how):
-        r = subprocess.run(list(map(str, command)), env=env, cwd=top,
+    def run(*command, fails=False, variables={}, **how):
+        r = subprocess.run(list(map(str, command)), env=env | variables,
                            capture_output=True, text=True, timeout=DEADLINE,
-                           **who, **how)
-        assert r.returncode == 0, (command, r.stdout[-3000:], r.stderr[-3000:])
-        return r.stdout
+                           **{"cwd": top, **who, **how})
+        assert bool(r.returncode) == fails, \
+            (command, r.stdout[-3000:], r.stderr[-3000:])
+        return r.stderr if fails else r.stdout
     if who:
         try:
             run(sys.executable, "-c", "")
@@ -95,26 +100,123 @@ def place():
     shutil.rmtree(top)
 
 
+SDIST = "from setuptools import build_meta as b; b.build_sdist('..')"
+
+
+def pip_wheel(place, source, into, **how):
+    top, run = place
+    said = run(sys.executable, "-m", "pip", "wheel", "--no-build-isolation",
+               "--no-deps", "--no-index", "-w", top / into, source, **how)
+    return said if how.get("fails") else next((top / into).iterdir())
+
+
 @pytest.fixture(scope="module")
-def wheel(place):
-    """Out of a copy of the source, which is gone then."""
+def distributions(place):
+    """The source distribution, a wheel of the tree and one of the source
+    distribution, out of a copy of the tree. The wheels share objects, which a
+    missing source or header would not let link or compile."""
     top, run = place
     source = top / "source"
     source.mkdir()
     for name in "fs", "include", "loader", "contrib/python":
         shutil.copytree(ROOT / name, source / name,
                         ignore=shutil.ignore_patterns("build", "*.egg-info"))
-    shutil.copy(ROOT / "Makefile", source)
+    shutil.copy2(ROOT / "Makefile", source)
     if os.stat(top).st_uid != os.geteuid():
         for folder, _, files in os.walk(source):
             for path in folder, *(os.path.join(folder, f) for f in files):
                 os.chown(path, NOBODY, NOBODY)
-    run(sys.executable, "-m", "pip", "wheel", "--no-build-isolation",
-        "--no-deps", "--no-index", "-w", top / "wheels",
-        source / "contrib/python")
+    build = {"BETON_BUILD": str(top / "objects")}
+    run(sys.executable, "-c", SDIST, cwd=source / "contrib/python")
+    sdist, = (source / "contrib").glob("*.tar.gz")
+    sdist = shutil.move(sdist, top)
+    of_tree = pip_wheel(place, source / "contrib/python", "wheels",
+                        variables=build)
     shutil.rmtree(source)
-    made, = (top / "wheels").iterdir()
-    return made
+    return pathlib.Path(sdist), of_tree, \
+        pip_wheel(place, sdist, "of-sdist", variables=build)
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions):
+    return distributions[1]
+
+
+def names(path):
+    with zipfile.ZipFile(path) as z:
+        return sorted(z.namelist())
+
+
+def metadata(path):
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as z:
+            name, = (n for n in z.namelist() if n.endswith("/METADATA"))
+            return email.message_from_bytes(z.read(name))
+    with tarfile.open(path) as t:
+        top = t.getnames()[0].split("/")[0]
+        return email.message_from_bytes(t.extractfile(f"{top}/PKG-INFO").read())
+
+
+def test_an_sdist_has_its_sources_and_nothing_else(distributions):
+    sdist = distributions[0]
+    with tarfile.open(sdist) as t:
+        inside = [m for m in t.getmembers() if not m.isdir()]
+    assert all(m.isfile() for m in inside)
+    top = sdist.name.removesuffix(".tar.gz")
+    paths = {m.name.removeprefix(top + "/") for m in inside}
+    assert {"Makefile", "LICENSE", "README.md", "pyproject.toml", "setup.py",
+            "src/module.c", "src/handle.h", "betonfs/ops.pyi",
+            "betonfs/ffcv/_shim/ffcv/__init__.py"} <= paths
+    tree = {str(p.relative_to(ROOT)) for name in ("fs", "include", "loader")
+            for p in (ROOT / name).rglob("*.[ch]")}
+    assert len(tree) > 500 and tree <= paths
+    assert {p.split("/")[0] for p in paths if "/" in p} == {
+        "fs", "include", "loader", "src", "betonfs", "betonfs.egg-info"}
+    assert not [p for p in paths if p.endswith((".o", ".so", ".pyc", "~"))]
+
+
+def test_a_wheel_of_an_sdist_is_that_of_the_tree(distributions):
+    _, of_tree, of_sdist = distributions
+    assert of_tree.name == of_sdist.name
+    assert names(of_tree) == names(of_sdist)
+    assert any(n.endswith("LICENSE") for n in names(of_tree))
+
+
+def test_what_the_metadata_say(distributions):
+    readme = (ROOT / "contrib/python/README.md").read_text()
+    for path in distributions:
+        of = metadata(path)
+        assert (of["Name"], of["Requires-Python"]) == ("betonfs", ">=3.11")
+        assert f"betonfs-{of['Version']}" in path.name
+        assert of["Description-Content-Type"] == "text/markdown"
+        assert of.get_payload().strip() == readme.strip()
+        assert (of["License-Expression"] or of["License"]) == "Apache-2.0"
+        assert of["License-File"] == "LICENSE"
+        assert of.get_all("Requires-Dist") == ["numpy"]
+        classifiers = of.get_all("Classifier")
+        assert "Operating System :: POSIX :: Linux" in classifiers
+        # PEP 639: an expression excludes these.
+        assert not [c for c in classifiers if c.startswith("License ::")]
+        hosts = {urllib.parse.urlsplit(url.split(", ")[-1]).hostname
+                 for url in of.get_all("Project-URL")}
+        assert hosts == {"ffcv.io"}
+
+
+def test_classifiers_exist(distributions):
+    known = pytest.importorskip("trove_classifiers").classifiers
+    assert set(metadata(distributions[1]).get_all("Classifier")) <= known
+
+
+@pytest.mark.parametrize("variable,packages", [
+    ("PKG_CONFIG", {"pkg-config", "libjpeg-dev", "libpng-dev",
+                    "libjansson-dev", "liblz4-dev"}),
+    ("CC", {"gcc", "libc6-dev", "uthash-dev"})])
+def test_a_build_names_the_packages_it_misses(place, distributions, variable,
+                                              packages):
+    said = pip_wheel(place, distributions[0], "none", fails=True,
+                     variables={variable: "/nonexistent"})
+    line, = (x for x in said.splitlines() if "apt-get install" in x)
+    assert set(line.split("install ")[1].split()) == packages
 
 
 @pytest.mark.skipif(FREE_THREADED, reason="has no stable ABI")
