@@ -84,9 +84,9 @@ static int charge_file(struct open_files *files, struct open_file *f)
 	r = pin_file(files, f);
 	if (r) {
 		log_warning(files->log,
-			    "user %u may not open more files: those that it "
-			    "keeps open take its share of the memory; close "
-			    "files, or give the mount a larger cache_size",
+			    "user %u cannot open more files: its open files "
+			    "take its share of the memory; close files, or "
+			    "give the mount a larger cache_size",
 			    (unsigned)f->user);
 		return r;
 	}

@@ -68,8 +68,8 @@ int exit_failed(struct log *log, const char *what, int r);
  * INIT calls `ready`.
  */
 int served_open(struct served *served, void (*ready)(void *arg), void *arg);
-/* Starts the threads; served_open() starts none. Returns an exit code as
-   above. */
+/* Starts the threads; served_open() starts none. Returns an exit
+   code. */
 int served_start(struct served *served);
 void served_close(struct served *served);
 

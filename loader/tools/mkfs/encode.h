@@ -20,7 +20,7 @@ struct encode_mode {
 	double proportion;
 };
 
-/* How all images of a dataset are stored. */
+/* The storage of all images of a dataset. */
 struct recipe {
 	struct encode_mode mode;
 	uint64_t smart_threshold; /* bytes of pixels; a larger image becomes a

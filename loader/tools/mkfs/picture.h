@@ -39,7 +39,7 @@ void picture_decoder_close(struct picture_decoder *d);
 int picture_decode(struct picture_decoder *d, const uint8_t *bytes, size_t size,
 		   struct picture *out);
 
-/* Why the last call failed; valid until the next call. */
+/* Returns why the last call failed; valid until the next call. */
 const char *picture_message(const struct picture_decoder *d);
 
 #endif
