@@ -31,7 +31,7 @@ extern "C" {
 #define BETON_VERSION_MINOR 1
 #define BETON_VERSION_PATCH 0
 
-/* Marks what the shared library exports. */
+/* Marks the functions that the shared library exports. */
 #define BETON_API __attribute__((visibility("default")))
 
 /* A dataset or batch file that contradicts itself: it is damaged or hostile. */
@@ -48,15 +48,17 @@ enum beton_log_level {
 	BETON_LOG_DEBUG,
 };
 
-/* Receives one message, without a newline, that names the file and the place.
-   Any thread of the library may call it, one call at a time per handle. It must
-   not call back into that handle. `message` is valid during the call. */
+/* Receives one message, without a newline, that names the file and the
+   position. Any thread of the library may call it, one call at a time per
+   handle. It must not call back into that handle. `message` is valid during the
+   call. */
 typedef void beton_log_fn(void *arg, enum beton_log_level level,
 			  const char *message);
 
 /*
- * Returns the version of the loaded library, such as "0.1.0", to compare with
- * the macros.
+ * Returns the version of the loaded library, such as "0.1.0". If it differs
+ * from the macros, the program was compiled with the headers of another
+ * version.
  */
 BETON_API const char *beton_version(void);
 

@@ -69,12 +69,12 @@ struct beton_dataset_options {
 };
 
 /*
- * Opens a dataset FILE, in constant time whatever its size.
+ * Opens a dataset FILE. The time does not depend on the number of samples.
  *
  *   path      a file. If there is no such file, a path with *, ?, [ or { is a
  *             pattern: the files that it matches, which have the same fields,
  *             are one dataset, in the order that betonfs(8) describes.
- *   options   NULL is not allowed
+ *   options   set options->size; NULL is not allowed
  *   out       receives the dataset; close it with beton_dataset_close()
  *
  * Returns 0, or
@@ -97,8 +97,9 @@ BETON_API uint64_t beton_dataset_samples(const struct beton_dataset *ds);
 /*
  * Returns the fingerprint of the dataset: BETON_FINGERPRINT_SIZE bytes.
  *
- * They are the same in dataset.json and in batch files, and a copy of the
- * dataset has the same. They belong to the dataset and are valid until close.
+ * dataset.json and batch files contain the same bytes, so that you can check if
+ * a batch belongs to this dataset. If a dataset is copied, its fingerprint
+ * stays the same. The bytes belong to the dataset and are valid until close.
  */
 BETON_API const uint8_t *
 beton_dataset_fingerprint(const struct beton_dataset *ds);
@@ -122,7 +123,8 @@ struct beton_field {
 };
 
 /*
- * Describes a field.
+ * Describes a field. For a list of all fields, call it with 0, 1, ... until it
+ * returns -ENOENT.
  *
  *   field   index of the field, from 0, in the order of the file
  *   out     receives the description; its pointers are valid until close
@@ -150,6 +152,9 @@ struct beton_value {
 /*
  * Looks up one value.
  *
+ * If the field is an int or a float, `out` contains the number. Otherwise pass
+ * `out` to beton_dataset_read() or beton_dataset_decode().
+ *
  *   field    index of the field, from 0
  *   sample   number of the sample, from 0
  *   out      receives the value, or its position in the file
@@ -168,6 +173,8 @@ BETON_API int beton_dataset_value(struct beton_dataset *ds, uint32_t field,
  *
  *   v    of beton_dataset_value(), unchanged
  *   to   room for v->size bytes
+ *
+ * If you need the pixels of a JPEG, call beton_dataset_decode() instead.
  *
  * Returns 0, or
  *   -EIO   the disk failed, or the file became shorter
@@ -193,6 +200,9 @@ BETON_API int beton_dataset_decode(struct beton_dataset *ds,
 
 /*
  * Reads many values of an int or float field.
+ *
+ * Use it instead of beton_dataset_value() if you need the labels of all
+ * samples.
  *
  *   field   index of the field, from 0
  *   first   number of the first sample

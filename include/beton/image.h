@@ -74,7 +74,8 @@ struct beton_image {
 };
 
 /*
- * Reads width and height from the header of a JPEG.
+ * Reads width and height from the header of a JPEG. Call it first, because
+ * beton_image_decode() needs memory for the pixels.
  *
  *   jpeg            `size` bytes
  *   width, height   receive the numbers of pixels
@@ -92,6 +93,8 @@ BETON_API int beton_image_size(const void *jpeg, uint64_t size, uint32_t *width,
  *   part   the pixels to decode
  *   out    has the width and height of the part, and room for its pixels
  *
+ * If you need the whole image, set x and y of the part to 0.
+ *
  * Returns 0, or
  *   -EBADMSG   not a JPEG that can be decoded, or damaged
  *   -ERANGE    the part is not inside the image
@@ -106,7 +109,8 @@ BETON_API int beton_image_decode(const void *jpeg, uint64_t size,
  *
  *   in     the image
  *   part   the pixels to resize
- *   out    all of it is written; its memory does not overlap that of `in`
+ *   out    set its size; receives the pixels. Its memory must not overlap that
+ *          of `in`, because the call reads `in` while it writes `out`.
  *
  * Returns 0, or
  *   -ERANGE   the part is not inside the image

@@ -97,9 +97,9 @@ struct beton_loader_options {
 	const char *subset;   /* "NAME:FILE", a list of sample ids, optionally
 				 with weights, that `spec` may name; NULL: none.
 				 Not needed if the mount has the subset. */
-	const char *pipeline; /* beton-transforms(7); NULL: tensors as stored */
+	const char *pipeline; /* beton-operations(7); NULL: tensors as stored */
 	/*
-	 * Synthetic data for measuring, beton-transforms(7): "constant" replays
+	 * Synthetic data for measuring, beton-synthetic(7): "constant" replays
 	 * the first batch, "memory" and "memory(SIZE)" replay the first
 	 * batches, "synthetic(...)" needs no dataset. NULL: the data at `path`.
 	 * If $BETON_SYNTHETIC is set, it replaces this option.
@@ -280,7 +280,9 @@ BETON_API int beton_loader_set_callback(struct beton_loader *loader,
 /*
  * Stops all threads and frees the loader.
  *
- * Batches that were not released become invalid. Takes NULL.
+ * Batches that were not released become invalid. If another thread still reads
+ * one, call beton_loader_stop() first, because after that batches stay valid.
+ * Takes NULL.
  */
 BETON_API void beton_loader_close(struct beton_loader *loader);
 
@@ -328,7 +330,8 @@ BETON_API int beton_loader_next(struct beton_loader *loader,
 				const struct beton_batch **out);
 
 /*
- * Waits until beton_loader_next() can return without blocking. For event loops.
+ * Waits until beton_loader_next() can return without blocking. Use it in event
+ * loops, because beton_loader_next() alone blocks without a limit.
  *
  *   milliseconds   the longest wait; 0: return at once
  *
@@ -438,7 +441,8 @@ BETON_API const char *beton_loader_error(const struct beton_loader *loader);
  *   buffer   receives JSON text of less than 4 KiB, with a NUL
  *   size     bytes of `buffer`
  *
- * A checkpoint of synthetic data is marked as such.
+ * A checkpoint of synthetic data is marked as such, so that a loader of real
+ * data refuses it.
  *
  * Returns 0, or
  *   -ENOSPC   the buffer is too small
@@ -462,7 +466,8 @@ BETON_API int beton_loader_state(const struct beton_loader *loader,
 BETON_API int beton_loader_load(struct beton_loader *loader, const char *state);
 
 /*
- * Moves to the start of an epoch.
+ * Moves to the start of an epoch. If you want to continue in the middle of one,
+ * call beton_loader_load() instead.
  *
  *   epoch   below 2^63
  *
@@ -505,7 +510,8 @@ struct beton_loader_info {
 };
 
 /*
- * Reports facts about an open loader.
+ * Reports facts about an open loader. Log them if you compare the speed of
+ * runs, because delivery, engine and placement determine it.
  *
  *   out   receives the facts; its strings belong to the loader
  */
@@ -536,7 +542,8 @@ struct beton_output {
 };
 
 /*
- * Describes one output, before any batch.
+ * Describes one output. You can call it before the first batch, for example to
+ * allocate memory.
  *
  *   i     index of the output, from 0
  *   out   receives the description; its strings and shape belong to the loader
@@ -621,12 +628,17 @@ struct beton_image_cache_stats {
  * Reports the state of the decoded-image cache.
  *
  *   out   receives the state, of all outputs together
+ *
+ * If `used` is close to `size` while `samples` is below the number of samples
+ * of the dataset, a larger cache() has more hits.
  */
 BETON_API void beton_loader_image_cache(const struct beton_loader *loader,
 					struct beton_image_cache_stats *out);
 
 /*
  * Returns the number of samples that could not be read or decoded since open.
+ * If on_error is BETON_ON_ERROR_SKIP or BETON_ON_ERROR_ZERO, check it at the
+ * end of an epoch, because these modes return no error.
  */
 BETON_API uint64_t
 beton_loader_failed_samples(const struct beton_loader *loader);

@@ -48,7 +48,8 @@
  *		return r != 0;
  *	}
  *
- * The file appears under its name only when it is complete.
+ * The file appears under its name only when it is complete. Therefore a reader
+ * never opens an unfinished one.
  *
  * Threads: a writer belongs to one thread at a time. beton_writer_encode() and
  * beton_writer_keep() may be called from any thread.
@@ -126,7 +127,8 @@ BETON_API int beton_writer_open(const char *path,
  *
  * Returns 0, or
  *   -BETON_ETOOLARGE   the values do not fit into a page; nothing was written,
- *                      and you may append other samples
+ *                      and you may append other samples. If you need this one,
+ *                      write a file with a larger page_size.
  *
  * Any other error is final: later calls return it as well.
  */
@@ -141,7 +143,8 @@ BETON_API int beton_writer_append(struct beton_writer *w,
  */
 BETON_API int beton_writer_finish(struct beton_writer *w);
 
-/* Frees a writer and leaves no file. Takes NULL. */
+/* Frees a writer and leaves no file. Takes NULL. If a file of that name existed
+   before, it stays unchanged. */
 BETON_API void beton_writer_abort(struct beton_writer *w);
 
 /* Pixels of red, green, blue, without gaps, in rows from the top. */
@@ -175,6 +178,9 @@ BETON_API int beton_writer_encode(const struct beton_writer_recipe *recipe,
 
 /*
  * Makes a value of a JPEG without re-encoding it.
+ *
+ * If your images are JPEGs, use it instead of beton_writer_encode(), because
+ * encoding again costs time and quality.
  *
  *   bytes   `size` bytes of a JPEG, which stay yours
  *   out     receives the value; out->bytes points to `bytes`
