@@ -6,7 +6,7 @@
 #   help                   print this list
 #   python                 the Python package in build/python, for PYTHONPATH
 #   check                  lint, unit and e2e
-#   lint                   check includes, headers, symbols, pages, versions
+#   lint                   check includes, headers, symbols, pages, language
 #   unit                   run unit tests, and replay the fuzzers' corpora
 #   e2e                    test programs and Python; mounts need /dev/fuse
 #   bench                  build what contrib/bench/gpu runs, with its tests
@@ -281,6 +281,8 @@ lint: all
 	@sh tests/lint/docs.sh $(BUILD)
 	@sh tests/lint/version.sh
 	@sh tests/lint/environment.sh
+	@python3 tests/lint/words.py
+	@sh tests/lint/spelling.sh
 	@echo "lint: passed"
 e2e: python bench
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)

@@ -115,7 +115,7 @@ static bool affinity(const struct evidence *e, struct model *m, struct fix *f)
 	return true;
 }
 
-static bool neighbours(const struct evidence *e, struct model *m, struct fix *f)
+static bool neighbors(const struct evidence *e, struct model *m, struct fix *f)
 {
 	if (e->model.others < 0.1 * e->model.cores)
 		return false;
@@ -595,7 +595,7 @@ static const struct row {
 	{ workers, "none", false },
 	{ quota, "a setting of the container", false },
 	{ affinity, "none", false },
-	{ neighbours, "whatever the others do", false },
+	{ neighbors, "whatever the others do", false },
 	{ draft, "slightly other pixels, beton-transforms(7)", false },
 	{ cache_decoded, "memory, and a slower first epoch", false },
 	{ optimize, "the file is written once; no pixel changes", false },
