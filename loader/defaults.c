@@ -30,9 +30,9 @@ static bool wants(struct taking *t, enum setting s, bool is_free)
 	if (!is_set(t, s))
 		return false;
 	if (is_free)
-		settings_say(&t->settings, s, t->taken, sizeof(t->taken));
+		settings_print(&t->settings, s, t->taken, sizeof(t->taken));
 	else
-		settings_say(&t->settings, s, t->left, sizeof(t->left));
+		settings_print(&t->settings, s, t->left, sizeof(t->left));
 	return is_free;
 }
 
@@ -162,15 +162,14 @@ static int take_all(struct taking *t)
 }
 
 /* Reports the settings, so that you can see where the options come from. */
-static void tell(const struct taking *t, const char *path, struct log *log,
-		 bool is_heard)
+static void report(const struct taking *t, const char *path, struct log *log,
+		   bool is_heard)
 {
 	char line[1400];
 
 	snprintf(line, sizeof(line), "BETON_SETTINGS, %.200s: %s%s%s%s", path,
 		 *t->taken ? "taken " : "nothing taken", t->taken,
-		 *t->left ? "; not taken, for the program chooses itself: "
-			  : "",
+		 *t->left ? "; not taken, because the program sets them: " : "",
 		 t->left);
 	log_warning(log, "%s", line);
 	if (!is_heard)
@@ -189,7 +188,7 @@ int defaults_open(const struct beton_loader_options *options, struct log *log,
 		r = settings_read(path, log, &t.settings);
 		r = r ? r : take_all(&t);
 		if (!r)
-			tell(&t, path, log, options->log != NULL);
+			report(&t, path, log, options->log != NULL);
 	}
 	if (r)
 		defaults_fini(&d);

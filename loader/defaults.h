@@ -13,8 +13,9 @@
 struct log;
 
 struct defaults {
-	struct beton_loader_options options; /* borrows the caller's texts */
-	char *spec; /* this and the members below: owned, or NULL */
+	struct beton_loader_options
+		options; /* refers to the caller's strings */
+	char *spec;	 /* this and the members below: owned, or NULL */
 	char *pipeline;
 	char *cache;
 	char *delivery;

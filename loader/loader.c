@@ -178,8 +178,8 @@ int beton_loader_load(struct beton_loader *l, const char *text)
 	}
 	if (*s.source && !synthetic_name(&l->synthetic)) {
 		snprintf(l->error, sizeof(l->error),
-			 "the state is of a run whose batches were not real, "
-			 "but of source %s: there is nothing to go on with",
+			 "the checkpoint was saved with synthetic data (source "
+			 "%s): resume from a checkpoint of real data",
 			 s.source);
 		return -ESTALE;
 	}
@@ -257,7 +257,7 @@ void beton_loader_info(const struct beton_loader *l,
 		.delivery = l->feed->delivery,
 		.why_direct = l->feed->why_direct,
 		.decoder =
-			"own for ordinary JPEGs, else libjpeg-turbo; crop only",
+			"built-in for baseline sequential JPEGs, else libjpeg-turbo; crop only",
 		.jit = slowest_engine(phases_now(l)),
 		.placement = placement_now(l),
 		.samples = l->feed->facts.samples,

@@ -221,7 +221,7 @@ static int split_pipeline(struct beton_loader *l, struct phases *phases,
 	return r;
 }
 
-/* Splits the pipelines. With cuda(N, auto) also prepares them for the CPU. */
+/* Splits the pipelines. For cuda(N, auto), also prepares them for the CPU. */
 static int split_pipelines(struct beton_loader *l,
 			   const struct beton_loader_options *o)
 {
@@ -283,7 +283,7 @@ static void check_memory(struct beton_loader *l, uint32_t prefetch)
 {
 	const struct footprint f = {
 		.row_size = phases_row_size(l->phases),
-		.rows = spec_rows(&l->feed->spec, 0),
+		.rows = spec_batch_samples(&l->feed->spec, 0),
 		.prefetch = prefetch,
 	};
 

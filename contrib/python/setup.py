@@ -17,7 +17,7 @@ from setuptools.command.build_ext import build_ext
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
-# Of the libraries that libbeton needs, those that a system may not have.
+# The libraries that libbeton needs and that a system may lack.
 CARRIED = re.compile(r"^\s*(lib(?:jpeg|png16|jansson|lz4)\.\S+) => (/\S+)", re.M)
 
 
@@ -42,7 +42,7 @@ class Build(build_ext):
         self._carry(into)
 
     def _carry(self, into):
-        """Found beside the library, for its run path says so."""
+        """Copy libraries beside libbeton, where its run path finds them."""
         needs = subprocess.run(["ldd", into / "libbeton.so.0"], check=True,
                                capture_output=True, text=True).stdout
         for name, path in CARRIED.findall(needs):

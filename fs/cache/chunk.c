@@ -64,7 +64,8 @@ void chunk_locate(struct chunk *g, struct dataset *ds, const uint8_t *records,
 		g->num_frames += g->extents[i].frames;
 }
 
-/* How many frames from the i-th on are neighbors in memory, at most `max`. */
+/* Returns the number of frames from the i-th on that are neighbors in memory,
+   at most `max`. */
 static uint32_t run_of_frames(const struct chunk *g, uint32_t i, uint32_t max)
 {
 	uint32_t n = 1;

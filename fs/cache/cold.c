@@ -16,7 +16,7 @@ enum {
 	/* Segments are compressed one by one, so that the data stays in a
 	   core's cache. LZ4 looks back no further. */
 	SEGMENT = 64 << 10,
-	/* In front of each segment: its stored size, and whether it is raw. */
+	/* The header of a segment: its stored size, and whether it is raw. */
 	HEADER = 4,
 	/*
 	 * Bytes of an item that are tried first, LZ4's acceleration, and the

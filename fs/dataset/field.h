@@ -41,7 +41,7 @@ struct writer_value {
 	uint16_t height;
 };
 
-/* How the values of a field are stored, and the column they make in a batch. */
+/* The storage of the values of a field, and their column in a batch. */
 enum field_column {
 	COLUMN_SCALAR, /* fixed: one number, which the metadata holds */
 	COLUMN_ARRAY,  /* fixed: the field's arguments name dtype and shape */

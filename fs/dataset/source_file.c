@@ -260,7 +260,8 @@ static int file_read(struct source *source, void *buf, size_t size,
 
 /* --- past the page cache --- */
 
-/* Whether the kernel reports that blocks of SOURCE_ALIGN are too small. */
+/* Returns whether the kernel reports that blocks of SOURCE_ALIGN are too
+   small. */
 static bool needs_more_alignment(int fd)
 {
 #ifdef STATX_DIOALIGN

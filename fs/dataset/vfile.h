@@ -31,7 +31,7 @@ struct segment {
 	uint64_t stride; /* STRIDED: from piece to piece */
 	uint32_t width;	 /* STRIDED: of a piece */
 	uint32_t field;	 /* for failures: the field of the value */
-	uint32_t row;
+	uint32_t index;
 	bool is_payload; /* RANGE: of `sample`; a cache may contain it */
 	uint64_t sample;
 	/* MADE: prints bytes [skip, skip + size) of the segment to `buf`. */

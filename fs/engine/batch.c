@@ -13,9 +13,10 @@
 enum {
 	/* Bytes of metadata per read, at most. */
 	RECORDS_CHUNK = 256 << 10,
-	/* Rows times fields: limits the memory of a layout to about 700 MB. */
+	/* Samples times fields, which limits the memory of a layout to about
+	   700 MB. */
 	CELLS_MAX = 1 << 24,
-	/* How long a layout waits for memory. */
+	/* Milliseconds that a layout waits for memory. */
 	WAIT_MS = 2000,
 };
 
@@ -41,29 +42,30 @@ static void set_zeros(struct segment *s, uint64_t start, uint64_t end)
 	};
 }
 
-/* The payload of one row, or zeros if the row has an error. */
+/* The payload of one sample, or zeros if the sample has an error. */
 static void set_payload(const struct batch *b, const struct batch_column *c,
-			struct segment *s, uint32_t row, uint64_t start,
+			struct segment *s, uint32_t index, uint64_t start,
 			uint64_t size)
 {
 	*s = (struct segment){
-		.kind = c->errors[row] ? SEGMENT_ZERO : SEGMENT_RANGE,
+		.kind = c->errors[index] ? SEGMENT_ZERO : SEGMENT_RANGE,
 		.start = start,
 		.size = size,
-		.off = c->sources[row],
-		.row = row,
+		.off = c->sources[index],
+		.index = index,
 		.is_payload = field_has_payload(
 			&b->vfile.ds->format.fields[c - b->columns]),
-		.sample = b->ids[row],
+		.sample = b->ids[index],
 	};
 }
 
-/* The last row whose value starts at or before `off`, which is past the table.
-   It is never an empty value: those start where the next value does. */
-static uint32_t row_at(const struct batch_column *c, uint32_t rows,
-		       uint64_t off)
+/* Returns the last index whose value starts at or before `off`, which is past
+   the table. The value is never empty, because an empty value starts at the
+   offset of the following one. */
+static uint32_t index_at(const struct batch_column *c, uint32_t samples,
+			 uint64_t off)
 {
-	uint32_t low = 0, high = rows - 1, mid;
+	uint32_t low = 0, high = samples - 1, mid;
 
 	while (low < high) {
 		mid = low + (high - low + 1) / 2;
@@ -80,10 +82,10 @@ static void variable_segment(const struct batch *b,
 			     struct segment *s)
 {
 	const struct beton_batch_field *d = &c->desc;
-	uint64_t table = (uint64_t)b->rows * sizeof(*c->values);
+	uint64_t table = (uint64_t)b->samples * sizeof(*c->values);
 	uint64_t end = d->column_off + d->column_size, next;
 	const struct beton_batch_value *v;
-	uint32_t row;
+	uint32_t index;
 
 	if (off < d->column_off + table) {
 		set_literal(s, d->column_off, c->values, table);
@@ -93,11 +95,11 @@ static void variable_segment(const struct batch *b,
 		set_zeros(s, d->column_off + table, c->values[0].offset);
 		return;
 	}
-	row = row_at(c, b->rows, off);
-	v = &c->values[row];
-	next = row + 1 < b->rows ? v[1].offset : end;
+	index = index_at(c, b->samples, off);
+	v = &c->values[index];
+	next = index + 1 < b->samples ? v[1].offset : end;
 	if (off < v->offset + v->size)
-		set_payload(b, c, s, row, v->offset, v->size);
+		set_payload(b, c, s, index, v->offset, v->size);
 	else
 		set_zeros(s, v->offset + v->size, next);
 }
@@ -106,20 +108,21 @@ static void column_segment(const struct batch *b, const struct batch_column *c,
 			   uint64_t off, struct segment *s)
 {
 	const struct beton_batch_field *d = &c->desc;
-	uint32_t row;
+	uint32_t index;
 
-	if (off < d->error_off + 4 * (uint64_t)b->rows) {
-		set_literal(s, d->error_off, c->errors, 4 * (uint64_t)b->rows);
+	if (off < d->error_off + 4 * (uint64_t)b->samples) {
+		set_literal(s, d->error_off, c->errors,
+			    4 * (uint64_t)b->samples);
 	} else if (off < d->column_off) {
-		set_zeros(s, d->error_off + 4 * (uint64_t)b->rows,
+		set_zeros(s, d->error_off + 4 * (uint64_t)b->samples,
 			  d->column_off);
 	} else if (d->column == BETON_COLUMN_VARIABLE) {
 		variable_segment(b, c, off, s);
 	} else if (c->scalars) {
 		set_literal(s, d->column_off, c->scalars, d->column_size);
 	} else {
-		row = (uint32_t)((off - d->column_off) / d->stride);
-		set_payload(b, c, s, row, d->column_off + row * d->stride,
+		index = (uint32_t)((off - d->column_off) / d->stride);
+		set_payload(b, c, s, index, d->column_off + index * d->stride,
 			    d->stride);
 	}
 	s->field = (uint32_t)(c - b->columns);
@@ -130,7 +133,7 @@ static void batch_segment(const struct vfile *vfile, uint64_t off,
 {
 	const struct batch *b = (const struct batch *)vfile;
 	const struct batch_column *c = b->columns;
-	uint64_t ids_end = b->ids_off + 8 * (uint64_t)b->rows, end;
+	uint64_t ids_end = b->ids_off + 8 * (uint64_t)b->samples, end;
 
 	if (off < b->head_size) {
 		set_literal(s, 0, b->head, b->head_size);
@@ -141,7 +144,7 @@ static void batch_segment(const struct vfile *vfile, uint64_t off,
 		return;
 	}
 	if (off < ids_end) {
-		set_literal(s, b->ids_off, b->ids, 8 * (uint64_t)b->rows);
+		set_literal(s, b->ids_off, b->ids, 8 * (uint64_t)b->samples);
 		return;
 	}
 	end = ids_end;
@@ -162,22 +165,22 @@ static void batch_segment(const struct vfile *vfile, uint64_t off,
 /* --- values --- */
 
 static void set_value(struct batch_column *c, const struct field *f,
-		      uint32_t row, const struct value *v)
+		      uint32_t index, const struct value *v)
 {
 	if (c->scalars) {
-		memcpy(c->scalars + v->size * row, v->scalar, v->size);
+		memcpy(c->scalars + v->size * index, v->scalar, v->size);
 		return;
 	}
-	c->sources[row] = v->off;
-	c->values[row].size = v->size;
+	c->sources[index] = v->off;
+	c->values[index].size = v->size;
 	if (field_is_image(f)) {
-		c->values[row].mode = v->mode;
-		c->values[row].width = v->width;
-		c->values[row].height = v->height;
+		c->values[index].mode = v->mode;
+		c->values[index].width = v->width;
+		c->values[index].height = v->height;
 	}
 }
 
-static void view_row(struct batch *b, uint32_t row, const uint8_t *record,
+static void view_row(struct batch *b, uint32_t index, const uint8_t *record,
 		     int error)
 {
 	struct dataset *ds = b->vfile.ds;
@@ -186,29 +189,30 @@ static void view_row(struct batch *b, uint32_t row, const uint8_t *record,
 
 	for (uint32_t i = 0; i < b->num_columns; i++) {
 		r = error ? error
-			  : dataset_value(ds, i, b->ids[row], record, &v);
+			  : dataset_value(ds, i, b->ids[index], record, &v);
 		if (!r)
-			set_value(&b->columns[i], &ds->format.fields[i], row,
+			set_value(&b->columns[i], &ds->format.fields[i], index,
 				  &v);
 		else
-			b->columns[i].errors[row] = -r;
+			b->columns[i].errors[index] = -r;
 		if (r && r != -BETON_ECORRUPT && r != -EOPNOTSUPP)
 			b->has_io_errors = true;
 	}
 }
 
-/* How many rows from `row` on have consecutive samples, at most `max`. */
-static uint32_t run_length(const struct batch *b, uint32_t row, uint64_t max)
+/* Returns the number of consecutive samples of the dataset from `index` on, at
+   most `max`. */
+static uint32_t run_length(const struct batch *b, uint32_t index, uint64_t max)
 {
 	uint32_t n = 1;
 
-	while (row + n < b->rows && n < max &&
-	       b->ids[row + n] == b->ids[row] + n)
+	while (index + n < b->samples && n < max &&
+	       b->ids[index + n] == b->ids[index] + n)
 		n++;
 	return n;
 }
 
-static int view_rows(struct batch *b)
+static int view_samples(struct batch *b)
 {
 	uint64_t itemsize = b->vfile.ds->format.itemsize;
 	uint64_t max = max_u64(1, RECORDS_CHUNK / max_u64(1, itemsize));
@@ -218,11 +222,11 @@ static int view_rows(struct batch *b)
 
 	if (!records)
 		return -ENOMEM;
-	for (uint32_t row = 0; row < b->rows; row += n) {
-		n = run_length(b, row, max);
-		r = dataset_records(b->vfile.ds, b->ids[row], n, records);
+	for (uint32_t index = 0; index < b->samples; index += n) {
+		n = run_length(b, index, max);
+		r = dataset_records(b->vfile.ds, b->ids[index], n, records);
 		for (uint32_t i = 0; i < n; i++)
-			view_row(b, row + i, records + i * itemsize, r);
+			view_row(b, index + i, records + i * itemsize, r);
 	}
 	return 0;
 }
@@ -235,7 +239,7 @@ static void set_text(char *out, const char *text)
 	memcpy(out, text, strlen(text));
 }
 
-/* Describes a column, as far as its field defines it. */
+/* Sets the members of a column that its field determines. */
 static void describe_column(struct batch_column *c, const struct field *f)
 {
 	struct beton_batch_field *d = &c->desc;
@@ -276,12 +280,12 @@ static int make_columns(struct batch *b)
 	for (uint32_t i = 0; i < f->num_fields; i++) {
 		c = &b->columns[i];
 		describe_column(c, &f->fields[i]);
-		c->errors = calloc(b->rows, sizeof(*c->errors));
+		c->errors = calloc(b->samples, sizeof(*c->errors));
 		if (field_is_scalar(&f->fields[i])) {
-			c->scalars = calloc(b->rows, c->desc.stride);
+			c->scalars = calloc(b->samples, c->desc.stride);
 		} else {
-			c->sources = calloc(b->rows, sizeof(*c->sources));
-			c->values = calloc(b->rows, sizeof(*c->values));
+			c->sources = calloc(b->samples, sizeof(*c->sources));
+			c->values = calloc(b->samples, sizeof(*c->values));
 		}
 		if (!c->errors || !(c->scalars || (c->sources && c->values)))
 			return -ENOMEM;
@@ -293,30 +297,30 @@ static int choose_ids(struct batch *b, const struct batch_key *key)
 {
 	struct order order = order_init(key->spec, key->epoch);
 
-	b->ids = malloc(b->rows * sizeof(*b->ids));
+	b->ids = malloc(b->samples * sizeof(*b->ids));
 	if (!b->ids)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < b->rows; i++)
+	for (uint32_t i = 0; i < b->samples; i++)
 		b->ids[i] = order_sample(&order,
 					 key->number * key->spec->batch + i);
 	return 0;
 }
 
-/* Bytes that a layout takes, with all of its columns. */
+/* Returns the bytes of a layout with all of its columns. */
 static uint64_t layout_bytes(const struct batch *b)
 {
 	const struct format *f = &b->vfile.ds->format;
-	uint64_t row = sizeof(*b->ids), fixed = sizeof(*b);
+	uint64_t each = sizeof(*b->ids), fixed = sizeof(*b);
 	const struct batch_column *c = NULL;
 
 	for (uint32_t i = 0; i < f->num_fields; i++) {
 		fixed += sizeof(*c) + sizeof(c->desc);
-		row += sizeof(*c->errors);
-		row += field_is_scalar(&f->fields[i])
-			       ? f->fields[i].meta_size
-			       : sizeof(*c->sources) + sizeof(*c->values);
+		each += sizeof(*c->errors);
+		each += field_is_scalar(&f->fields[i])
+				? f->fields[i].meta_size
+				: sizeof(*c->sources) + sizeof(*c->values);
 	}
-	return fixed + b->rows * row;
+	return fixed + b->samples * each;
 }
 
 /* Takes the memory of a layout from the budget. */
@@ -325,7 +329,7 @@ static int charge_layout(struct batch *b, struct budget *budget)
 	uint64_t bytes = layout_bytes(b);
 	int r;
 
-	if ((uint64_t)b->rows * b->vfile.ds->format.num_fields > CELLS_MAX)
+	if ((uint64_t)b->samples * b->vfile.ds->format.num_fields > CELLS_MAX)
 		return -EFBIG;
 	r = budget_take(budget, BUDGET_LAYOUTS, bytes, WAIT_MS);
 	if (r)
@@ -355,20 +359,20 @@ int batch_open(const struct batch_key *key, struct budget *budget,
 	b->key = *key;
 	b->spec = *key->spec;
 	b->key.spec = &b->spec;
-	b->rows = spec_rows(key->spec, key->number);
+	b->samples = spec_batch_samples(key->spec, key->number);
 	r = charge_layout(b, budget);
 	if (!r)
 		r = choose_ids(b, key);
 	if (!r)
 		r = make_columns(b);
 	if (!r)
-		r = view_rows(b);
+		r = view_samples(b);
 	if (!r)
 		r = batch_place(b, key);
 	if (r) {
 		log_error(key->ds->log,
-			  "%s: batch of %u rows and %u fields: %s",
-			  dataset_path(key->ds), b->rows,
+			  "%s: batch of %u samples and %u fields: %s",
+			  dataset_path(key->ds), b->samples,
 			  key->ds->format.num_fields, strerror(-r));
 		batch_put(&b);
 		return r;
@@ -417,12 +421,12 @@ static void mark_failed(void *arg, const struct segment *s, int error)
 	struct marks *m = arg;
 	const struct beton_batch_field *d = &m->batch->columns[s->field].desc;
 
-	store32(m->bytes + d->error_off + 4 * (uint64_t)s->row,
+	store32(m->bytes + d->error_off + 4 * (uint64_t)s->index,
 		(uint32_t)-error);
 	m->any = true;
 }
 
-int batch_assemble(const struct batch *b, void *buf, bool *failed)
+int batch_collate(const struct batch *b, void *buf, bool *failed)
 {
 	struct marks marks = { b, buf, false };
 	ssize_t n = vfile_read(&b->vfile, buf, b->vfile.size, 0, mark_failed,
@@ -441,9 +445,9 @@ uint64_t batch_marks(const struct batch *b, const void *bytes)
 
 	for (uint32_t i = 0; i < b->num_columns; i++) {
 		errors = (const uint8_t *)bytes + b->columns[i].desc.error_off;
-		for (uint32_t row = 0; row < b->rows; row++)
+		for (uint32_t index = 0; index < b->samples; index++)
 			marks = rng_mix(marks ^
-					load32(errors + 4 * (uint64_t)row)) +
+					load32(errors + 4 * (uint64_t)index)) +
 				1;
 	}
 	return max_u64(marks, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A batch file, as include/beton/batch.h describes it. Opening computes the
- * whole layout from metadata; payloads are read only by reading the file.
- * Immutable, except for its tally.
+ * A batch file, described in include/beton/batch.h. Opening computes the whole
+ * layout from metadata; reading the file reads the payloads. Immutable, except
+ * for its tally.
  */
 #ifndef FS_ENGINE_BATCH_H
 #define FS_ENGINE_BATCH_H
@@ -15,10 +15,10 @@
 /* One field's part of the file. */
 struct batch_column {
 	struct beton_batch_field desc;
-	int32_t *errors;   /* rows; only those that the metadata shows */
-	uint8_t *scalars;  /* rows * desc.stride, of a column of scalars */
-	uint64_t *sources; /* rows: dataset offsets of the payloads */
-	struct beton_batch_value *values; /* rows; scalars: NULL */
+	int32_t *errors;   /* per sample; only errors that the metadata shows */
+	uint8_t *scalars;  /* samples * desc.stride; for a column of scalars */
+	uint64_t *sources; /* per sample: dataset offset of the payload */
+	struct beton_batch_value *values; /* per sample; scalars: NULL */
 };
 
 struct budget;
@@ -37,8 +37,8 @@ struct batch {
 	struct payload_tally tally; /* vfile.tally points to it */
 	struct spec spec;	    /* key.spec points to it */
 	atomic_uint refs;
-	uint32_t rows;
-	uint8_t *head; /* header, field table, SPEC */
+	uint32_t samples;
+	uint8_t *head; /* header, field table, spec */
 	uint64_t head_size;
 	uint64_t ids_off;
 	uint64_t *ids;
@@ -51,11 +51,12 @@ struct batch {
 };
 
 /*
- * Lays out a batch and gives the caller one reference to it. The budget, which
- * may be NULL, is charged for its memory until the last reference is dropped,
- * and must outlive it. -ENOENT: no such batch. -EFBIG: it has too many samples
- * and fields. -ENOMEM: its layout found no room in the budget. Samples whose
- * metadata cannot be read have an error in it. Failures are logged.
+ * Lays out a batch and gives the caller one reference to it. Charges its memory
+ * to the budget, which may be NULL and must outlive the batch, until the last
+ * reference is dropped. -ENOENT: no such batch. -EFBIG: it has too many samples
+ * and fields. -ENOMEM: the budget has no room for the layout. If the metadata
+ * of a sample cannot be read, the batch has an error for it. Failures are
+ * logged.
  */
 int batch_open(const struct batch_key *key, struct budget *budget,
 	       struct batch **out);
@@ -64,14 +65,12 @@ void batch_get(struct batch *batch);
 /* Drops a reference and sets the caller's pointer to NULL. Takes NULL. */
 void batch_put(struct batch **batch);
 
-/*
- * Reads the whole file into `buf`, of vfile.size bytes. Samples whose payload
- * cannot be read become zeros and have an error. *failed: there are some.
- */
-int batch_assemble(const struct batch *batch, void *buf, bool *failed);
+/* Reads the whole file into `buf`, of vfile.size bytes. If a payload cannot be
+   read, it becomes zeros, the sample has an error, and *failed is true. */
+int batch_collate(const struct batch *batch, void *buf, bool *failed);
 
-/* A hash of the errors in `bytes`, the content of a batch file. Never 0. Other
-   errors have another hash, except with probability 2^-64. */
+/* Returns a hash of the errors in `bytes`, the content of a batch file. Never
+   0. Two sets of errors have the same hash with probability 2^-64. */
 uint64_t batch_marks(const struct batch *batch, const void *bytes);
 
 #endif

@@ -17,7 +17,7 @@ static bool all_raw_alike(const struct batch *b, const struct batch_column *c,
 {
 	const struct beton_batch_value *v, *p = NULL;
 
-	for (uint32_t i = 0; i < b->rows; i++) {
+	for (uint32_t i = 0; i < b->samples; i++) {
 		v = &c->values[i];
 		if (c->errors[i])
 			continue;
@@ -34,7 +34,7 @@ static void place_fixed(struct batch *b, struct batch_column *c, uint64_t *at)
 {
 	c->desc.column = BETON_COLUMN_FIXED;
 	c->desc.column_off = aligned(*at);
-	c->desc.column_size = b->rows * c->desc.stride;
+	c->desc.column_size = b->samples * c->desc.stride;
 	*at = c->desc.column_off + c->desc.column_size;
 }
 
@@ -45,8 +45,8 @@ static void place_variable(struct batch *b, struct batch_column *c,
 
 	c->desc.column = BETON_COLUMN_VARIABLE;
 	c->desc.column_off = aligned(*at);
-	*at = c->desc.column_off + (uint64_t)b->rows * sizeof(*v);
-	for (uint32_t i = 0; i < b->rows; i++) {
+	*at = c->desc.column_off + (uint64_t)b->samples * sizeof(*v);
+	for (uint32_t i = 0; i < b->samples; i++) {
 		*at = aligned(*at);
 		v[i].offset = *at;
 		*at += v[i].size;
@@ -76,7 +76,7 @@ static void place_column(struct batch *b, struct batch_column *c, uint64_t *at)
 	const struct field *f = &b->vfile.ds->format.fields[c - b->columns];
 
 	c->desc.error_off = aligned(*at);
-	*at = c->desc.error_off + 4 * (uint64_t)b->rows;
+	*at = c->desc.error_off + 4 * (uint64_t)b->samples;
 	if (f->unusable) {
 		c->desc.column = BETON_COLUMN_NONE;
 		c->desc.column_off = *at;
@@ -116,7 +116,7 @@ void batch_header_init(struct beton_batch_header *h, const struct spec *spec,
 		.repeats = spec_repeats(spec),
 		.order = spec->order,
 		.drop_last = (uint32_t)spec->drop_last,
-		.num_samples = spec_rows(spec, number),
+		.num_samples = spec_batch_samples(spec, number),
 		.fields_off = sizeof(*h),
 	};
 	memcpy(h->magic, BETON_BATCH_MAGIC, sizeof(h->magic));
@@ -138,7 +138,7 @@ int batch_place(struct batch *b, const struct batch_key *key)
 	h.spec_size = (uint32_t)strlen(text);
 	b->head_size = h.spec_off + h.spec_size;
 	h.ids_off = b->ids_off = aligned(b->head_size);
-	at = h.ids_off + 8 * (uint64_t)b->rows;
+	at = h.ids_off + 8 * (uint64_t)b->samples;
 	for (uint32_t i = 0; i < b->num_columns; i++)
 		place_column(b, &b->columns[i], &at);
 	h.file_size = b->vfile.size = at;

@@ -6,13 +6,14 @@
 #include "fs/engine/batch.h"
 
 /*
- * Places ids, errors, columns and payloads in order, and writes header, field
- * table and SPEC to batch->head. Requires columns with values, errors and
- * descriptions. -ENOMEM.
+ * Computes the offsets of ids, errors, columns and payloads in this order, and
+ * writes header, field table and spec to batch->head. Requires columns with
+ * values, errors and descriptions. -ENOMEM.
  */
 int batch_place(struct batch *batch, const struct batch_key *key);
 
-/* Sets all members that follow from SPEC, epoch and number, the others to 0. */
+/* Sets all members that depend only on spec, epoch and number, the others
+   to 0. */
 void batch_header_init(struct beton_batch_header *h, const struct spec *spec,
 		       uint64_t epoch, uint64_t number);
 

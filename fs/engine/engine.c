@@ -15,35 +15,37 @@
 
 enum {
 	THREADS_DEFAULT = 2,
-	/* Bytes of batches that are kept for the next ones in the same memory,
-	   or lent, without a process cache. */
-	SLOT_BYTES_KEPT = 256 << 20,
+	/* Without a process cache: bytes of slots that stay allocated for
+	   reuse, and that loaders may hold. */
+	SLOT_RESERVE = 256 << 20,
 	/* The least budget without a process cache. */
 	BUDGET_MIN = 64 << 20,
-	/* Shares of the budget: all slots, all kept layouts, and the least that
-	   a process cache keeps. */
+	/* Shares of the budget: all slots, all cached layouts, and the minimum
+	   of a process cache. */
 	SLOTS_PART = 2,
 	LAYOUTS_PART = 16,
 	CACHE_PART = 8,
-	/* The most bytes of kept layouts: 64 of 4000 samples with 64 fields. */
-	LAYOUT_BYTES_KEPT = 64 << 20,
-	/* Layouts that are kept for another look-up soon. */
-	BATCHES_KEPT = 64,
-	/* The most batches ahead of a reader, and of all readers together. */
-	AHEAD_MAX = 8,
+	/* The most bytes of cached layouts: 64 of 4000 samples with 64
+	   fields. */
+	LAYOUT_BYTES_MAX = 64 << 20,
+	/* The most layouts in the cache. */
+	LAYOUTS_MAX = 64,
+	/* The most prefetched batches of a reader, and of all readers
+	   together. */
+	PREFETCH_MAX = 8,
 	COMING_MAX = 64,
 	/* Bytes of payloads that are read ahead of a reader: enough to keep a
-	   device busy while a batch is assembled. */
+	   device busy while a batch is collated. */
 	READ_AHEAD_MIN = 16 << 20,
 	READ_AHEAD_MAX = 256 << 20,
 };
 
 enum ticket_state { TICKET_QUEUED, TICKET_RUNNING, TICKET_DONE };
 
-/* The user of work that readers do not wait for yet. */
-#define USER_AHEAD UINT64_MAX
+/* The user of prefetching, for which no reader waits yet. */
+#define USER_PREFETCH UINT64_MAX
 
-/* A layout to make, or a batch to assemble. */
+/* A layout to compute, or a batch to collate. */
 struct ticket {
 	struct engine *engine;
 	struct lane *lane;	    /* unless it is done */
@@ -58,7 +60,7 @@ struct ticket {
 	enum ticket_state state; /* guarded by engine.lock */
 };
 
-/* A batch that a reader will come for. */
+/* A batch that a reader is expected to request. */
 struct coming {
 	struct dataset *ds;
 	struct spec spec;
@@ -71,9 +73,9 @@ struct engine {
 	struct trace *trace;
 	struct cache_choice choice;
 	char why[CACHE_WHY_SIZE];
-	unsigned ahead;
-	uint64_t slot_bytes; /* the most */
-	uint64_t slot_kept;  /* after use */
+	unsigned prefetch;
+	uint64_t slot_bytes;   /* the most */
+	uint64_t slot_reserve; /* after use */
 	struct budget *budget;
 	struct slots *slots;
 	struct plan *plan;
@@ -81,16 +83,16 @@ struct engine {
 	struct dataset **datasets;
 	size_t num_datasets;
 	atomic_uint_fast64_t direct;
-	struct counters assembly;
+	struct counters collation;
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t queued;
 	pthread_cond_t finished; /* a ticket is done */
 	struct lanes lanes;
 	struct coming coming[COMING_MAX]; /* the oldest first */
 	unsigned num_coming;
-	struct batch *kept[BATCHES_KEPT];
-	size_t oldest; /* index in kept to replace next */
-	uint64_t kept_bytes;
+	struct batch *cached[LAYOUTS_MAX];
+	size_t oldest; /* index in `cached` to replace next */
+	uint64_t cached_bytes;
 	bool is_untidy;	 /* there may be slots that no reader wants */
 	bool is_watched; /* a thread will look for such slots */
 	bool stopping;
@@ -139,7 +141,7 @@ static void rouse(struct engine *e)
 
 /* --- layouts --- */
 
-/* Whether a failed sample of a kept batch may be readable by now. */
+/* Returns whether a failed sample of a cached batch may be readable by now. */
 static bool may_improve(struct engine *e, const struct batch *batch)
 {
 	return batch->has_io_errors || slots_failed(e->slots, batch);
@@ -153,62 +155,62 @@ static bool is_of(const struct batch *batch, const struct batch_key *key)
 }
 
 /* The caller holds the lock. */
-static void drop_kept(struct engine *e, size_t i)
+static void drop_cached(struct engine *e, size_t i)
 {
-	if (!e->kept[i])
+	if (!e->cached[i])
 		return;
-	e->kept_bytes -= e->kept[i]->charged;
-	batch_put(&e->kept[i]);
+	e->cached_bytes -= e->cached[i]->charged;
+	batch_put(&e->cached[i]);
 }
 
-static bool find_kept(struct engine *e, const struct batch_key *key,
-		      bool afresh, struct batch **out)
+static bool find_cached(struct engine *e, const struct batch_key *key,
+			bool afresh, struct batch **out)
 {
 	scoped_lock(&e->lock);
-	for (size_t i = 0; i < BATCHES_KEPT; i++) {
-		if (!e->kept[i] || !is_of(e->kept[i], key))
+	for (size_t i = 0; i < LAYOUTS_MAX; i++) {
+		if (!e->cached[i] || !is_of(e->cached[i], key))
 			continue;
-		if (afresh && may_improve(e, e->kept[i])) {
-			drop_kept(e, i);
+		if (afresh && may_improve(e, e->cached[i])) {
+			drop_cached(e, i);
 			return false;
 		}
-		batch_get(e->kept[i]);
-		*out = e->kept[i];
+		batch_get(e->cached[i]);
+		*out = e->cached[i];
 		return true;
 	}
 	return false;
 }
 
-/* Drops the layouts that were kept first, while all together take more than
-   their share. The caller holds the lock. */
-static void trim_kept(struct engine *e, uint64_t bytes)
+/* Drops the oldest layouts until all together fit into `bytes`. The caller
+   holds the lock. */
+static void trim_cached(struct engine *e, uint64_t bytes)
 {
-	for (size_t i = 0; i < BATCHES_KEPT && e->kept_bytes > bytes; i++)
-		drop_kept(e, (e->oldest + i) % BATCHES_KEPT);
+	for (size_t i = 0; i < LAYOUTS_MAX && e->cached_bytes > bytes; i++)
+		drop_cached(e, (e->oldest + i) % LAYOUTS_MAX);
 }
 
-/* Slots are found by their layout, so each batch has one layout only. If two
-   threads made it at once, the first one stays. */
+/* Slots are found by their layout, so each batch has only one layout. If two
+   threads compute it at once, the first one stays. */
 static void keep_layout(struct engine *e, struct batch **batch)
 {
 	struct budget_stats stats;
 
 	budget_stats(e->budget, &stats);
 	scoped_lock(&e->lock);
-	for (size_t i = 0; i < BATCHES_KEPT; i++) {
-		if (!e->kept[i] || !is_of(e->kept[i], &(*batch)->key))
+	for (size_t i = 0; i < LAYOUTS_MAX; i++) {
+		if (!e->cached[i] || !is_of(e->cached[i], &(*batch)->key))
 			continue;
 		batch_put(batch);
-		batch_get(e->kept[i]);
-		*batch = e->kept[i];
+		batch_get(e->cached[i]);
+		*batch = e->cached[i];
 		return;
 	}
-	drop_kept(e, e->oldest);
+	drop_cached(e, e->oldest);
 	batch_get(*batch);
-	e->kept[e->oldest] = *batch;
-	e->kept_bytes += (*batch)->charged;
-	e->oldest = (e->oldest + 1) % BATCHES_KEPT;
-	trim_kept(e, min_u64(LAYOUT_BYTES_KEPT, stats.limit / LAYOUTS_PART));
+	e->cached[e->oldest] = *batch;
+	e->cached_bytes += (*batch)->charged;
+	e->oldest = (e->oldest + 1) % LAYOUTS_MAX;
+	trim_cached(e, min_u64(LAYOUT_BYTES_MAX, stats.limit / LAYOUTS_PART));
 }
 
 static bool reclaim_layouts(void *arg, uint64_t bytes)
@@ -217,9 +219,9 @@ static bool reclaim_layouts(void *arg, uint64_t bytes)
 	uint64_t before;
 
 	scoped_lock(&e->lock);
-	before = e->kept_bytes;
-	trim_kept(e, before - min_u64(before, bytes));
-	return e->kept_bytes < before;
+	before = e->cached_bytes;
+	trim_cached(e, before - min_u64(before, bytes));
+	return e->cached_bytes < before;
 }
 
 static bool reclaim_slots(void *arg, uint64_t bytes)
@@ -236,7 +238,7 @@ static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 	struct batch *batch;
 	int r;
 
-	if (find_kept(e, key, afresh, out))
+	if (find_cached(e, key, afresh, out))
 		return 0;
 	r = batch_open(key, e->budget, &batch);
 	if (r)
@@ -257,25 +259,27 @@ static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 	return 0;
 }
 
-/* --- assembling --- */
+/*
+ * --- collating ---
+ */
 
 /* The tally of the batch has counted its waits. */
-static void count_assembly(struct engine *e, const struct batch *batch,
-			   uint64_t ns)
+static void count_collation(struct engine *e, const struct batch *batch,
+			    uint64_t ns)
 {
 	uint64_t wait = counters_get(&batch->tally.n[PAYLOAD_WAIT_NS]);
 
 	wait = min_u64(wait, ns);
-	counters_add(&e->assembly.items, 1);
-	counters_add(&e->assembly.bytes, batch->vfile.size);
-	counters_add(&e->assembly.busy_ns, ns - wait);
-	counters_add(&e->assembly.input_wait_ns, wait);
-	counters_add(&e->assembly.times[histogram_bucket(ns)], 1);
+	counters_add(&e->collation.items, 1);
+	counters_add(&e->collation.bytes, batch->vfile.size);
+	counters_add(&e->collation.busy_ns, ns - wait);
+	counters_add(&e->collation.input_wait_ns, wait);
+	counters_add(&e->collation.times[histogram_bucket(ns)], 1);
 }
 
-/* Assembles a batch into a slot, or into memory of its reader. */
-static int assemble_batch(void *arg, const struct batch *batch, void *buf,
-			  uint64_t *marks)
+/* Collates a batch into a slot, or into memory of its reader. */
+static int collate_batch(void *arg, const struct batch *batch, void *buf,
+			 uint64_t *marks)
 {
 	struct engine *e = arg;
 	int64_t begin = clock_ns();
@@ -283,8 +287,8 @@ static int assemble_batch(void *arg, const struct batch *batch, void *buf,
 	int r;
 
 	plan_fetch(e->plan, batch);
-	r = batch_assemble(batch, buf, &failed);
-	count_assembly(e, batch, (uint64_t)(clock_ns() - begin));
+	r = batch_collate(batch, buf, &failed);
+	count_collation(e, batch, (uint64_t)(clock_ns() - begin));
 	plan_done(e->plan, batch);
 	if (!r)
 		*marks = failed ? batch_marks(batch, buf) : 0;
@@ -300,7 +304,7 @@ static void resize_cache(void *arg, uint64_t bytes)
 	plan_set_room(e->plan, bytes);
 }
 
-/* Asks a thread to look for slots that no reader wants, after a while. */
+/* Makes a thread look for slots that no reader wants, after a while. */
 static void note_untidy(struct engine *e)
 {
 	scoped_lock(&e->lock);
@@ -327,7 +331,7 @@ static void run_layout(struct ticket *t)
 	t->laid_out(t->arg, r, batch);
 }
 
-static void run_assembly(struct ticket *t, struct trace_track *track)
+static void run_collation(struct ticket *t, struct trace_track *track)
 {
 	struct engine *e = t->engine;
 	int64_t begin = clock_ns();
@@ -336,7 +340,7 @@ static void run_assembly(struct ticket *t, struct trace_track *track)
 	int r;
 
 	if (t->dest.bytes)
-		r = assemble_batch(e, t->batch, t->dest.bytes, &marks);
+		r = collate_batch(e, t->batch, t->dest.bytes, &marks);
 	else
 		r = get_slot(e, t->batch, &slot);
 	if (t->dest.bytes)
@@ -351,16 +355,17 @@ static void run_ticket(struct ticket *t, struct trace_track *track)
 	if (t->laid_out)
 		run_layout(t);
 	else
-		run_assembly(t, track);
+		run_collation(t, track);
 }
 
-/* Failures are not reported: the reader of the batch meets them again. */
+/* Failures are not reported, because the reader of the batch gets them
+   again. */
 static void prepare_coming(struct engine *e, const struct coming *c)
 {
 	const struct batch_key key = { c->ds, &c->spec, c->epoch, c->number };
 	struct batch *batch;
 
-	/* Its reader may have passed it while this waited for its turn. */
+	/* The reader may have passed the batch while this work was queued. */
 	if (!plan_wants(e->plan, &key) || layout(e, &key, false, &batch))
 		return;
 	slots_prepare(e->slots, batch);
@@ -388,11 +393,11 @@ static void ticket_once(struct engine *e, struct lane *lane,
 static void coming_once(struct engine *e, unsigned i)
 {
 	struct coming coming = e->coming[i];
-	struct lane *lane = lane_need(&e->lanes, coming.ds, USER_AHEAD);
+	struct lane *lane = lane_need(&e->lanes, coming.ds, USER_PREFETCH);
 
 	memmove(&e->coming[i], &e->coming[i + 1],
 		(--e->num_coming - i) * sizeof(*e->coming));
-	/* Without memory the batch is not assembled ahead. */
+	/* If memory is short, the batch is not prefetched. */
 	if (!lane)
 		return;
 	lane_enter(&e->lanes, lane);
@@ -403,8 +408,9 @@ static void coming_once(struct engine *e, unsigned i)
 	lane_leave(&e->lanes, lane);
 }
 
-/* Called with the lock held, and returns with it held. Work that a reader waits
-   for goes first. False: there was none, and the lock was held all along. */
+/* Runs one piece of work, first that for which a reader waits. The caller holds
+   the lock, which this function releases meanwhile. Returns false if there is
+   no work; then it has held the lock throughout. */
 static bool work_once(struct engine *e, struct trace_track *track)
 {
 	struct lane *lane = lanes_next(&e->lanes);
@@ -432,8 +438,8 @@ static void wait_for_work(struct engine *e)
 	e->is_watched = true;
 	end = clock_in_ms((SLOTS_PATIENCE + 1) * 1000);
 	if (pthread_cond_timedwait(&e->queued, &e->lock, &end) == ETIMEDOUT) {
-		/* Cleared before the look, which may miss slots that come
-		   meanwhile. */
+		/* Clear the flag first, because the search may miss slots that
+		   are added meanwhile. */
 		e->is_untidy = false;
 		pthread_mutex_unlock(&e->lock);
 		is_left = slots_tidy(e->slots);
@@ -535,7 +541,8 @@ int stream_lay_out(struct stream *stream, uint64_t number, layout_done *done,
 	return submit(stream, &t, out);
 }
 
-/* Takes it back from the threads of the engine. False: it is running. */
+/* Removes the ticket from the queue of the engine. Returns false if it is
+   running. */
 static bool withdraw(struct ticket *t, bool waits)
 {
 	struct engine *e = t->engine;
@@ -625,11 +632,11 @@ int stream_batch(struct stream *s, uint64_t number, bool afresh,
 	return layout(s->engine, &key, afresh, out);
 }
 
-bool stream_kept(struct stream *s, uint64_t number, struct batch **out)
+bool stream_cached(struct stream *s, uint64_t number, struct batch **out)
 {
 	const struct batch_key key = key_of(s, number);
 
-	return find_kept(s->engine, &key, true, out);
+	return find_cached(s->engine, &key, true, out);
 }
 
 /* The caller holds the lock. */
@@ -648,9 +655,9 @@ static bool is_coming(const struct engine *e, const struct coming *c)
 void stream_note(struct stream *s, uint64_t number)
 {
 	const struct batch_key key = key_of(s, number);
-	struct plan_next next[AHEAD_MAX];
+	struct plan_next next[PREFETCH_MAX];
 	struct engine *e = s->engine;
-	unsigned n = plan_note(e->plan, &key, next, e->ahead);
+	unsigned n = plan_note(e->plan, &key, next, e->prefetch);
 
 	scoped_lock(&e->lock);
 	for (unsigned i = 0; i < n && e->num_coming < COMING_MAX; i++) {
@@ -666,7 +673,7 @@ void stream_note(struct stream *s, uint64_t number)
 
 /* --- the engine --- */
 
-/* Half of the memory that is available to this process. */
+/* Returns half of the memory that is available to this process. */
 static uint64_t half_of_memory(void)
 {
 	struct memory memory = { .available = 0 };
@@ -704,9 +711,9 @@ static int open_slots(struct engine *e)
 {
 	const struct slots_options slots = {
 		.limit = e->slot_bytes,
-		.keep = e->slot_kept,
+		.keep = e->slot_reserve,
 		.budget = e->budget,
-		.assemble = assemble_batch,
+		.collate = collate_batch,
 		.arg = e,
 	};
 
@@ -734,11 +741,11 @@ static int open_budget(struct engine *e, const struct engine_options *o)
 		bytes = e->choice.cache_size;
 	/* The rest that is no whole piece of memory cannot be used. */
 	e->slot_bytes = bytes / SLOTS_PART & ~(uint64_t)(POOL_ALIGN - 1);
-	e->slot_kept = o->slot_bytes;
-	if (!e->slot_kept)
-		e->slot_kept = e->choice.mode == CACHE_PROCESS
-				       ? e->slot_bytes
-				       : SLOT_BYTES_KEPT;
+	e->slot_reserve = o->slot_bytes;
+	if (!e->slot_reserve)
+		e->slot_reserve = e->choice.mode == CACHE_PROCESS
+					  ? e->slot_bytes
+					  : SLOT_RESERVE;
 	return budget_open(bytes + e->choice.cold_size, e->log, &e->budget);
 }
 
@@ -752,7 +759,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	e->log = options->log;
 	e->trace = options->trace;
 	e->lanes.width = options->threads ? options->threads : THREADS_DEFAULT;
-	e->ahead = (unsigned)min_u64(options->ahead, AHEAD_MAX);
+	e->prefetch = (unsigned)min_u64(options->prefetch, PREFETCH_MAX);
 	pthread_mutex_init(&e->lock, NULL);
 	clock_cond_init(&e->queued);
 	pthread_cond_init(&e->finished, NULL);
@@ -822,8 +829,8 @@ void engine_close(struct engine *e)
 	slots_close(e->slots);
 	cache_close(e->cache);
 	plan_close(e->plan);
-	for (size_t i = 0; i < BATCHES_KEPT; i++)
-		batch_put(&e->kept[i]);
+	for (size_t i = 0; i < LAYOUTS_MAX; i++)
+		batch_put(&e->cached[i]);
 	budget_close(e->budget);
 	pthread_cond_destroy(&e->finished);
 	pthread_cond_destroy(&e->queued);
@@ -859,9 +866,9 @@ void engine_budget_stats(struct engine *e, struct budget_stats *out)
 	out->used[BUDGET_COLD] = cache.cold_used_bytes;
 }
 
-uint64_t engine_lendable(const struct engine *e)
+uint64_t engine_shareable(const struct engine *e)
 {
-	return min_u64(e->slot_bytes / 2, SLOT_BYTES_KEPT);
+	return min_u64(e->slot_bytes / 2, SLOT_RESERVE);
 }
 
 static void stage_stats(struct engine *e, struct engine_stats *out)
@@ -875,8 +882,8 @@ static void stage_stats(struct engine *e, struct engine_stats *out)
 	s[ENGINE_CACHE].items =
 		out->cache.hits + out->cache.stalled + out->cache.misses;
 	s[ENGINE_CACHE].bytes = out->cache.delivered_bytes;
-	counters_sum(&s[ENGINE_ASSEMBLY], &e->assembly);
-	s[ENGINE_ASSEMBLY].room_wait_ns = out->slots.wait_ns;
+	counters_sum(&s[ENGINE_COLLATION], &e->collation);
+	s[ENGINE_COLLATION].room_wait_ns = out->slots.wait_ns;
 }
 
 void engine_stats(struct engine *e, struct engine_stats *out)

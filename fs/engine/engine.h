@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine: streams of batches from datasets, assembled by a pool of threads,
- * kept within a memory budget. The daemon uses it behind FUSE, and a loader
- * that opened a FILE uses it in its own process. Thread-safe; no globals: a
- * process may hold several engines.
+ * The engine: streams of batches from datasets, collated by a pool of threads
+ * within a memory budget. The daemon uses it behind FUSE, and a loader that
+ * opened a FILE uses it in its own process. Thread-safe; no globals: a process
+ * may hold several engines.
  *
  * Lock order: engine.lock, then the locks of slots.
  */
@@ -24,56 +24,59 @@ struct engine_options {
 	struct log *log;     /* must outlive the engine; may be NULL */
 	struct trace *trace; /* must outlive the engine; may be NULL */
 	/* Threads that work for one user on one dataset at a time (default: 2).
-	   More are started if others wait. */
+	   If other users or datasets wait, the engine starts more. */
 	unsigned threads;
-	/* Batches that are assembled before their readers ask for them; 0:
-	   none. */
-	unsigned ahead;
+	/* Prefetch depth: batches that are collated before readers request
+	   them; 0: none. */
+	unsigned prefetch;
 	struct cache_choice choice;
-	/* All datasets that will be read; they outlive the engine. */
+	/* All datasets of the engine; they outlive it. */
 	struct dataset *const *datasets;
 	size_t num_datasets;
 	/*
-	 * Bytes of batches that stay after use; tests set it. 0: half of a
-	 * process cache, or else 256 MiB. Without a process cache, readers may
-	 * use half of the budget at once, and a batch may be as large as that.
+	 * Bytes of batches that stay in memory after use; for tests. 0: half of
+	 * a process cache, or 256 MiB if there is none. If there is no process
+	 * cache, readers may use half of the budget at once, and a batch may
+	 * have that size.
 	 */
 	uint64_t slot_bytes;
 };
 
 int engine_open(const struct engine_options *options, struct engine **out);
-/* Starts the threads: a process may confine itself before it has any. Call it
-   once, before the first batch is requested. After a failure the caller closes
-   the engine. */
+/* Starts the threads. They do not start in engine_open(), so that a process can
+   enter a sandbox first. Call it once, before the first batch is requested.
+   After a failure the caller closes the engine. */
 int engine_start(struct engine *engine);
 /*
- * Stops reading and assembling ahead of readers. The caller has closed all
- * tickets. Memory that a SPEC points to must stay until then. Takes NULL, and
- * may be called twice.
+ * Stops prefetching. The caller has closed all tickets. Memory that specs point
+ * to must stay valid until this call returns. Takes NULL, and may be called
+ * twice.
  */
 void engine_stop(struct engine *engine);
 /* The caller has put all slots. Takes NULL. */
 void engine_close(struct engine *engine);
 
-/* The memory that was chosen for payloads, and a line that says why. */
+/* Returns the memory that was chosen for payloads, and a line with the
+   reason. */
 const struct cache_choice *engine_choice(const struct engine *engine);
 const char *engine_tiers_why(const struct engine *engine);
 
-/* All memory that grows with what readers do is charged to it. Its limit is
-   that of the process cache with its cold tier, or half of the memory that was
-   available at the start. */
+/* Returns the budget to which all memory is charged that grows with the
+   requests of readers. Its limit is that of the process cache with its cold
+   tier, or half of the memory that was available at the start. */
 struct budget *engine_budget(const struct engine *engine);
-/* Like budget_stats(), but with the bytes that caches have at the moment. */
+/* Like budget_stats(), but with the current bytes of caches instead of their
+   limits. */
 void engine_budget_stats(struct engine *engine, struct budget_stats *out);
 
-/* Bytes of slots that readers may hold for a long time. */
-uint64_t engine_lendable(const struct engine *engine);
+/* Returns the bytes of slots that readers may hold without a time limit. */
+uint64_t engine_shareable(const struct engine *engine);
 
 /* The stages that a batch passes through. */
 enum engine_stage {
-	ENGINE_SOURCE,	 /* requests to the device */
-	ENGINE_CACHE,	 /* values; its times are waits for them */
-	ENGINE_ASSEMBLY, /* batches */
+	ENGINE_SOURCE,	  /* requests to the device */
+	ENGINE_CACHE,	  /* values; the times are those of waits for values */
+	ENGINE_COLLATION, /* batches */
 	ENGINE_STAGES,
 };
 
@@ -81,7 +84,7 @@ enum engine_stage {
 struct engine_stats {
 	struct slots_stats slots;
 	struct cache_stats cache;
-	uint64_t direct; /* batches assembled into memory of their readers */
+	uint64_t direct; /* batches collated into memory of their readers */
 	struct counters_sum stages[ENGINE_STAGES];
 };
 
@@ -91,38 +94,40 @@ void engine_stats(struct engine *engine, struct engine_stats *out);
 size_t engine_readers(struct engine *engine, struct plan_reader *out,
 		      size_t max);
 
-/* A stream: one epoch of one SPEC of a dataset, a sequence of batches. The
-   dataset must outlive it. */
+/* Opens a stream: one epoch of one spec of a dataset, a sequence of batches.
+   The dataset must outlive it. */
 int stream_open(struct engine *engine, struct dataset *ds,
 		const struct spec *spec, uint64_t epoch, struct stream **out);
 void stream_close(struct stream *stream);
 
 /*
- * The user whose tickets those of the stream are (default: 0). Tickets of
- * different users or datasets do not wait for each other, because one of them
- * may wait long for its disk: up to ENGINE_THREADS_MORE threads are started.
+ * Sets the user of the stream's tickets (default: 0). Tickets of different
+ * users or datasets do not wait for each other, because one of them may wait
+ * long for its disk. For them the engine starts up to ENGINE_THREADS_MORE more
+ * threads.
  */
 enum { ENGINE_THREADS_MORE = 128 };
 void stream_set_user(struct stream *stream, uint64_t user);
 
 /*
- * Gets the layout of a batch, with a reference for the caller; recent ones are
- * kept. `afresh`: compute it again if a sample of the kept one failed by an I/O
- * error. -ENOENT past the end, -EFBIG if it does not fit into memory.
+ * Gets the layout of a batch, with a reference for the caller. Recent layouts
+ * are cached. `afresh`: if a sample of the cached layout failed by an I/O
+ * error, compute it again. -ENOENT past the end, -EFBIG if it does not fit into
+ * memory.
  */
 int stream_batch(struct stream *stream, uint64_t number, bool afresh,
 		 struct batch **out);
 
-/* The same layout as stream_batch() with `afresh`, if it is kept: reads
-   nothing. False: it must be made. */
-bool stream_kept(struct stream *stream, uint64_t number, struct batch **out);
+/* Gets the same layout as stream_batch() with `afresh` if it is cached, and
+   reads nothing. Returns false if it must be computed. */
+bool stream_cached(struct stream *stream, uint64_t number, struct batch **out);
 
-/* Notes that a reader opens this batch and will want those that come after it.
- */
+/* Records that a reader opens this batch. It is likely to request the batches
+   after it. */
 void stream_note(struct stream *stream, uint64_t number);
 
-/* Memory for a whole batch file: the caller's, or a shared slot if `bytes` is
-   NULL. */
+/* Memory for a whole batch file, owned by the caller. If `bytes` is NULL, a
+   shared slot is used instead. */
 struct dest {
 	void *bytes;
 	uint64_t size; /* at least batch->vfile.size */
@@ -135,7 +140,7 @@ struct dest {
  */
 typedef void batch_done(void *arg, int result, struct slot *slot);
 
-/* Starts to assemble a batch of this stream and takes a reference to it. */
+/* Starts to collate a batch of this stream and takes a reference to it. */
 int stream_submit(struct stream *stream, struct batch *batch,
 		  const struct dest *dest, batch_done *done, void *arg,
 		  struct ticket **out);
@@ -152,13 +157,15 @@ int stream_lay_out(struct stream *stream, uint64_t number, layout_done *done,
    ticket. Close every ticket once, but not inside its batch_done. Takes NULL.
  */
 void ticket_close(struct ticket **ticket);
-/* The same, but returns false and does nothing if it would have to wait. */
+/* Like ticket_close(), but returns false and does nothing if it would have to
+   wait. */
 bool ticket_try_close(struct ticket **ticket);
 
-/* Whether a shared slot holds the batch, so that a reader need not wait. */
+/* Returns whether a shared slot holds the batch, so that a reader does not
+   wait. */
 bool stream_ready(struct stream *stream, const struct batch *batch);
 
-/* Assembles the batch into a shared slot and waits for it. */
+/* Collates the batch into a shared slot and waits for it. */
 int stream_slot(struct stream *stream, struct batch *batch, struct slot **out);
 /* Like slots_leave(). */
 void stream_leave(struct stream *stream, const struct batch *batch);

@@ -27,22 +27,24 @@ struct lanes {
 	unsigned width; /* threads that may work in a lane at a time */
 };
 
-/* The lane of a user on a dataset. NULL: no memory. */
+/* Returns the lane of a user on a dataset. NULL: no memory. */
 struct lane *lane_need(struct lanes *lanes, const struct dataset *ds,
 		       uint64_t user);
 /* Frees a lane that has neither a queue nor threads. */
 void lane_drop(struct lanes *lanes, struct lane *lane);
 
-/* A thread begins to work in the lane, whose next turn is the last. */
+/* A thread begins to work in the lane. Moves the lane to the end of the
+   list. */
 void lane_enter(struct lanes *lanes, struct lane *lane);
 /* The thread has ended its work; may free the lane. */
 void lane_leave(struct lanes *lanes, struct lane *lane);
 
-/* The lane whose first ticket a thread should run. NULL: no ticket waits, or
-   enough threads work in its lane. */
+/* Returns the lane whose first ticket a thread should run. NULL: no ticket
+   waits, or enough threads work in every lane that has tickets. */
 struct lane *lanes_next(const struct lanes *lanes);
 
-/* Whether fewer threads work on the dataset, for all users, than in a lane. */
+/* Returns whether fewer threads work on the dataset, for all users, than a lane
+   may have. */
 bool lanes_have_room(const struct lanes *lanes, const struct dataset *ds);
 
 #endif

@@ -8,10 +8,10 @@
 #include "fs/util/clock.h"
 
 enum {
-	/* Milliseconds between tries that nothing calls for. */
+	/* Milliseconds until the next try if no line_freed() is called. */
 	LOOK_MS = 50,
-	/* Milliseconds that a thread holds up those behind it that need far
-	   less. Memory that is only in use, and not held, is free by then. */
+	/* Milliseconds that a thread delays later threads that need far less.
+	   Memory that is in use for a read is free by then. */
 	BLOCKS_MS = 500,
 };
 
@@ -72,7 +72,7 @@ bool line_is_empty(struct line *l)
 	return !l->places;
 }
 
-void line_tell(struct line *l)
+void line_freed(struct line *l)
 {
 	scoped_lock(&l->lock);
 	l->frees++;

@@ -12,10 +12,10 @@
 
 enum {
 	READERS_MAX = 64,
-	/* Reads under way at once: enough to saturate an SSD, and to hide the
-	   latency of a file server. */
+	/* Concurrent reads: enough to saturate an SSD, and to hide the latency
+	   of a file server. */
 	READS_AHEAD = 32,
-	/* Samples of one reader that are looked at in a row. */
+	/* Samples of one reader that are examined in a row. */
 	STRETCH = 16,
 	/* Samples of a chunk whose next use is looked up. If there were more,
 	   one of them would always be near. */
@@ -24,18 +24,18 @@ enum {
 	   level with them again. */
 	DRIFT = 16,
 	RUN_BYTES = 1 << 20,
-	/* Reads that are under way for readers that wait: each needs memory of
-	   its own, and a batch may have millions of samples. */
+	/* Concurrent reads for waiting readers. Each needs memory of its own,
+	   and a batch may have millions of samples. */
 	READS_MAX = 256,
 	/* The part of the cache that the plan leaves free: 1/8. */
 	SPARE = 8,
 };
 
 /*
- * Reading ahead stops for a reader that has been silent for this long. It has
- * no share of the cache then, and whatever it needs counts as needed later than
- * all that others need. The evaluation of a trainer takes minutes. After it,
- * only the next batches of the trainer have to be read again.
+ * If a reader opens no batch for this time, reading ahead stops for it. Then it
+ * has no share of the cache, and its needs count as later than all needs of
+ * other readers. The evaluation of a trainer takes minutes. After it, only the
+ * next batches of the trainer have to be read again.
  */
 static const int64_t idle_ns = 10 * 1000000000LL;
 /* More bytes than are ever read. */
@@ -112,11 +112,8 @@ static void forget(struct plan *p, int64_t now)
 	}
 }
 
-/*
- * The reader that opens this batch. If two jobs have the same SPEC, it is the
- * one in the batch's epoch; at the start of an epoch, the one that is nearer to
- * it.
- */
+/* Returns the reader that opens this batch. If two jobs have the same spec, it
+   is the one in the batch's epoch; at the start of an epoch, the nearer one. */
 static struct reader *find_reader(struct plan *p, const struct batch_key *key)
 {
 	struct reader *best = NULL, *r = p->readers;
@@ -132,7 +129,7 @@ static struct reader *find_reader(struct plan *p, const struct batch_key *key)
 	return best;
 }
 
-/* Any reader of this sequence. */
+/* Returns any reader of this sequence. */
 static struct reader *find_stream(struct plan *p, const struct batch_key *key)
 {
 	for (size_t i = 0; i < p->num_readers; i++) {
@@ -153,7 +150,8 @@ static struct reader *find_id(struct plan *p, uint64_t id)
 	return NULL;
 }
 
-/* The next reader to come, among those that have not opened the batch yet. */
+/* Returns the reader that will open the batch first, among those that have not
+   opened it yet. */
 static struct reader *find_next(struct plan *p, const struct batch_key *key)
 {
 	struct reader *next = NULL, *r = p->readers;
@@ -166,7 +164,8 @@ static struct reader *find_next(struct plan *p, const struct batch_key *key)
 	return next;
 }
 
-/* The reader for which a batch is assembled, as far as is known, or NULL. */
+/* Returns the reader for which a batch is collated, or NULL if the plan cannot
+   determine it. */
 static struct reader *find_served(struct plan *p, const struct batch_key *key)
 {
 	struct reader *next = find_next(p, key);
@@ -263,7 +262,9 @@ void plan_wasted(void *plan, uint64_t reader, uint64_t bytes)
 		r->counts.wasted_bytes += bytes;
 }
 
-/* --- what the cache asks --- */
+/*
+ * --- callbacks of the cache ---
+ */
 
 static uint64_t sample_next_use(const struct plan *p, const struct dataset *ds,
 				uint64_t sample)
@@ -312,7 +313,7 @@ static struct cache_file *file_of(const struct dataset *ds)
 	return (struct cache_file *)ds->payloads;
 }
 
-/* A sample that is to be read, and how far to look ahead from it. */
+/* A sample to read, and the horizon from there on. */
 struct wish {
 	struct cache_file *file;
 	const struct order *order;
@@ -322,8 +323,8 @@ struct wish {
 	uint64_t horizon; /* chunks needed later than that can wait */
 };
 
-/* The chunks that the order uses together with the sample's chunk: a read of up
-   to RUN_BYTES. */
+/* Returns the chunks that the order uses together with the sample's chunk: a
+   read of up to RUN_BYTES. */
 static void run_of(const struct wish *w, uint64_t *first, uint64_t *end)
 {
 	const struct dataset *ds = w->file->ds;
@@ -368,9 +369,9 @@ static int fetch_run(struct plan *p, const struct wish *w)
 	return result;
 }
 
-/* The samples that a reader may have in the cache: silent readers leave their
-   part to the others. Another part is left for batches that are being
-   assembled. */
+/* The samples that a reader may have in the cache: silent readers leave
+   their part to the others. Another part is left for batches that are being
+   collated. */
 static uint64_t share_of(const struct plan *p, const struct reader *r)
 {
 	/* Values begin and end within pages. */
@@ -379,16 +380,16 @@ static uint64_t share_of(const struct plan *p, const struct reader *r)
 }
 
 /*
- * How many samples to read ahead of a reader. A sample brings its whole run
- * along, which is used within a window. So the run must find room as well, or
- * it would be read twice.
+ * Returns the number of samples to read ahead of a reader. Reading a sample
+ * reads its whole run, which is used within a window. Therefore the run must
+ * find room as well; otherwise it would be read twice.
  */
 static uint64_t reach_of(const struct plan *p, const struct reader *r)
 {
 	uint64_t want = r->spec.window + p->ahead / r->weight;
 	uint64_t room = share_of(p, r);
 
-	/* Samples that are drawn later are not known yet. */
+	/* The order has not determined later samples yet. */
 	if (r->spec.draws)
 		want = min_u64(want, DRAWS_POSITIONS / 2);
 	if (r->spec.window)
@@ -398,7 +399,7 @@ static uint64_t reach_of(const struct plan *p, const struct reader *r)
 	return max_u64(r->spec.batch, min_u64(want, room));
 }
 
-/* The horizon of a reader: chunks that are needed later can wait. */
+/* Returns the horizon of a reader: chunks that are needed later can wait. */
 static uint64_t horizon_of(const struct plan *p, const struct reader *r)
 {
 	uint64_t far = reach_of(p, r) + r->spec.window;
@@ -431,7 +432,7 @@ void plan_fetch(struct plan *p, const struct batch *batch)
 	wish.reader = r ? r->id : 0;
 	pthread_mutex_unlock(&p->lock);
 	atomic_store(&batch->vfile.tally->owner, wish.reader);
-	for (uint32_t i = 0; i < batch->rows; i++) {
+	for (uint32_t i = 0; i < batch->samples; i++) {
 		wish.sample = batch->ids[i];
 		if (cache_has(file, wish.sample / file->per))
 			continue;
@@ -463,8 +464,8 @@ static bool opened_done(struct plan *p, const struct batch_key *key)
 	return changed;
 }
 
-/* If the batch was assembled ahead, it was for the reader that comes next.
-   Readers behind that one may find it gone and have it assembled again. */
+/* If the batch was prefetched, it was for the reader that opens it first. Later
+   readers may find it recycled and cause it to be collated again. */
 static void next_done(struct plan *p, const struct batch_key *key)
 {
 	struct reader *next = find_next(p, key);
@@ -477,7 +478,7 @@ static void let_go(struct plan *p, const struct batch *batch)
 {
 	struct cache_file *file = file_of(batch->key.ds);
 
-	for (uint32_t i = 0; file && i < batch->rows; i++)
+	for (uint32_t i = 0; file && i < batch->samples; i++)
 		cache_touch(file, batch->ids[i] / file->per);
 	scoped_lock(&p->lock);
 	for (size_t i = 0; i < p->num_readers; i++)
@@ -528,7 +529,8 @@ struct stretch {
 	unsigned n;
 };
 
-/* How many samples may be read ahead for a reader; 0: it has enough. */
+/* Returns the number of samples that may be read ahead for a reader; 0: it has
+   enough. */
 static uint64_t room_ahead(const struct plan *p, const struct reader *r,
 			   int64_t now)
 {
@@ -605,8 +607,9 @@ static enum outcome read_stretch(struct plan *p, const struct stretch *c)
 			continue;
 		if (cache_reads(p->cache) >= READS_AHEAD)
 			return READ_BUSY;
-		/* A run without room is no failure. By now the batch may be
-		   assembled, and the chunks not be needed any more. */
+		/* If a run finds no room, this is no failure. Meanwhile the
+		   batch may be collated, so that no reader needs the chunks any
+		   more. */
 		if (fetch_run(p, &w) &&
 		    !cache_has(w.file, w.sample / w.file->per))
 			return READ_FULL;
@@ -614,7 +617,8 @@ static enum outcome read_stretch(struct plan *p, const struct stretch *c)
 	return READ_ALL;
 }
 
-/* The caller holds the lock. The reader may be gone, or elsewhere, by now. */
+/* The reader may be closed, or at another position, by now. The caller holds
+   the lock. */
 static void note_stretch(struct plan *p, const struct stretch *c,
 			 enum outcome outcome)
 {

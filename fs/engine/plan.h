@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan: which readers there are, and therefore what is needed when. All
- * threads and ranks that open batches of one SPEC in turn are one reader. Its
- * future is known, since orders are functions. With a page cache, a thread
- * reads ahead in order of need, and the cache asks the plan what to evict.
+ * The plan: it records all readers, and computes when each sample is needed.
+ * All threads and ranks that open batches of one spec in turn are one reader.
+ * The plan can compute its future, because orders are functions. If there is a
+ * page cache, a thread reads ahead in the order of need, and the cache gets the
+ * order of eviction from the plan.
  *
  * Thread-safe. The lock of a plan is taken under those of a cache, so the plan
  * calls no function of the cache while it holds the lock.
@@ -27,34 +28,35 @@ int plan_start(struct plan *plan, struct cache *cache, uint64_t room);
 void plan_set_room(struct plan *plan, uint64_t room);
 void plan_stop(struct plan *plan);
 
-/* A batch that a reader will want soon. */
+/* A batch that a reader is likely to request soon. */
 struct plan_next {
 	uint64_t epoch;
 	uint64_t number;
 };
 
-/* Notes that a reader opens a batch. Fills `next` with up to `max` batches that
-   the same reader will want after it. Returns how many. */
+/* Records that a reader opens a batch. Fills `next` with up to `max` batches
+   that the same reader is likely to request after it. Returns their number. */
 unsigned plan_note(struct plan *plan, const struct batch_key *key,
 		   struct plan_next *next, unsigned max);
 
-/* Whether a reader may still open the batch. */
+/* Returns whether a reader may still open the batch. */
 bool plan_wants(struct plan *plan, const struct batch_key *key);
 
-/* Starts to read the missing payloads of a batch at once: a reader waits for
-   it. */
+/* Starts to read the missing payloads of a batch at once, because a reader
+   waits for it. */
 void plan_fetch(struct plan *plan, const struct batch *batch);
 
-/* Notes that a batch was assembled: its payloads are not needed for it any
-   more. Its tally is added to the counts of a reader. */
+/* Records that a batch was collated, so that it no longer needs its payloads.
+   Adds its tally to the counts of a reader. */
 void plan_done(struct plan *plan, const struct batch *batch);
 
-/* Notes that a reader got the batch, which may have been assembled for another.
- */
+/* Records that a reader got the batch, which may have been collated for another
+   reader. */
 void plan_shared(struct plan *plan, const struct batch *batch);
 
-/* For cache_options: when a chunk is needed next, in bytes that all readers
-   read until then, if they continue at the same rate. */
+/* Callbacks for cache_options. plan_next_use() returns when a chunk is needed
+   next, in bytes that all readers read until then, if they continue at the same
+   rate. */
 uint64_t plan_next_use(void *plan, const struct cache_file *file,
 		       uint64_t chunk);
 void plan_read_done(void *plan, uint64_t reader, uint64_t bytes);
@@ -66,14 +68,14 @@ struct plan_reader {
 	struct spec spec;
 	uint64_t epoch;
 	uint64_t number; /* the highest that was opened */
-	uint64_t stride; /* from batch to batch; 0: not known yet */
+	uint64_t stride; /* from batch to batch; 0: not determined yet */
 	uint64_t opened; /* batches in all */
 	uint64_t idle_ns;
 	/* A read for several readers is counted for one of them. */
 	struct cache_counts counts;
 };
 
-/* Fills at most `max` entries. Returns how many readers there are. */
+/* Fills at most `max` entries. Returns the number of readers. */
 size_t plan_readers(struct plan *plan, struct plan_reader *out, size_t max);
 
 #endif

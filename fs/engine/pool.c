@@ -27,7 +27,7 @@
 
 enum {
 	PAGE = 4096,
-	/* From this size on, one huge page too many is little. */
+	/* From this size on, an unnecessary huge page is a small overhead. */
 	ROOM_FROM = 16 << 20,
 };
 
@@ -43,8 +43,9 @@ struct pool {
 /* --- one piece --- */
 
 /*
- * Without the rights of others, who could keep an O_PATH descriptor, which the
- * kernel does not count, and open the memory later by way of /proc.
+ * Creates the file without rights for other users. Otherwise they could hold an
+ * O_PATH descriptor, which the kernel does not count, and open the memory later
+ * by /proc.
  */
 static int open_memory(uint64_t capacity)
 {
@@ -60,10 +61,8 @@ static int open_memory(uint64_t capacity)
 	return fd;
 }
 
-/*
- * Opens the memory again. The kernel counts who has it open by such
- * descriptions, of which copies of a descriptor are none. -1 without /proc.
- */
+/* Opens the memory again. For leases the kernel counts open file descriptions,
+   and a duplicated descriptor adds none. Returns -1 if there is no /proc. */
 static int open_again(int fd)
 {
 	char path[sizeof("/proc/self/fd/") + 11];
@@ -73,7 +72,7 @@ static int open_again(int fd)
 }
 
 /* Replaces the description of memfd_create(), which the kernel does not count,
-   by one that it does. */
+   by one that it counts. */
 static int open_counted(uint64_t capacity)
 {
 	int first = open_memory(capacity), fd;
@@ -87,11 +86,11 @@ static int open_counted(uint64_t capacity)
 	return fd;
 }
 
-/* Whether no other process has the memory open or mapped. Where the kernel
-   cannot tell: no. */
+/* Returns whether no other process has the memory open or mapped. If the kernel
+   cannot determine it, returns false. */
 static bool is_alone(const struct piece *p)
 {
-	if (p->fd < 0 || !p->num_borrowers)
+	if (p->fd < 0 || !p->num_holders)
 		return true;
 	return !fcntl(p->fd, F_SETLEASE, F_WRLCK) &&
 	       !fcntl(p->fd, F_SETLEASE, F_UNLCK);
@@ -129,8 +128,8 @@ static uint8_t *map_aligned(uint64_t capacity, int fd)
 /*
  * Fills a piece with huge pages. The kernel makes one from a range in which at
  * least one small page is present; clearing it as a whole is ten times faster
- * than clearing 512 small ones. Where the kernel refuses, small pages are
- * allocated now: a page that cannot be had later is a SIGBUS.
+ * than clearing 512 small ones. If the kernel refuses, small pages are
+ * allocated now, because a page that is missing later causes a SIGBUS.
  */
 static int fill_piece(struct piece *p)
 {
@@ -144,7 +143,7 @@ static int fill_piece(struct piece *p)
 	return r ? -ENOMEM : 0;
 }
 
-/* Afterwards only the mapping that exists already can write. */
+/* From here on only the existing mapping can write. */
 static bool seal_memfd(int fd)
 {
 	return !fcntl(fd, F_ADD_SEALS,
@@ -175,7 +174,8 @@ static int make_memory(struct piece *p)
 	}
 	r = fill_piece(p);
 	if (!r && !seal_memfd(p->fd)) {
-		/* Without the seals, the memory is for this process alone. */
+		/* If the kernel refuses the seals, the memory stays private to
+		   this process. */
 		close(p->fd);
 		p->fd = -1;
 	}
@@ -227,39 +227,39 @@ static void free_all(struct piece *list)
 /* Users are no longer charged for memory that was abandoned. */
 static void unpin_piece(const struct pool *pool, const struct piece *p)
 {
-	for (unsigned i = 0; i < p->num_borrowers; i++)
+	for (unsigned i = 0; i < p->num_holders; i++)
 		budget_unpin(pool->options.budget, BUDGET_PIN_BATCHES,
-			     p->borrowers[i], p->capacity);
+			     p->holders[i], p->capacity);
 }
 
-/* Each borrower's part of unused memory, which they may share. */
+/* Returns the part of each holder in unused memory, which several may share. */
 static uint64_t part_of(const struct piece *p)
 {
-	return p->capacity / p->num_borrowers;
+	return p->capacity / p->num_holders;
 }
 
 /*
- * Charges users for unused memory that their processes still map: it is in the
- * way of batches of other sizes and for other readers. It is only charged while
- * it is unused, because the hand-over charges who holds it otherwise.
+ * Charges unused memory to the users whose processes still map it, because it
+ * cannot hold batches of other sizes or for other readers. Only unused memory
+ * is charged here; fs/zerocopy charges memory in use to its holder.
  */
 static void pin_unused(const struct pool *pool, struct piece *p)
 {
 	if (is_alone(p)) {
-		p->num_borrowers = 0;
+		p->num_holders = 0;
 		return;
 	}
-	for (unsigned i = 0; i < p->num_borrowers; i++)
+	for (unsigned i = 0; i < p->num_holders; i++)
 		budget_pin(pool->options.budget, BUDGET_PIN_BATCHES,
-			   p->borrowers[i], part_of(p), true);
+			   p->holders[i], part_of(p), true);
 	p->is_pinned = true;
 }
 
 static void unpin_unused(const struct pool *pool, struct piece *p)
 {
-	for (unsigned i = 0; p->is_pinned && i < p->num_borrowers; i++)
+	for (unsigned i = 0; p->is_pinned && i < p->num_holders; i++)
 		budget_unpin(pool->options.budget, BUDGET_PIN_BATCHES,
-			     p->borrowers[i], part_of(p));
+			     p->holders[i], part_of(p));
 	p->is_pinned = false;
 }
 
@@ -270,7 +270,8 @@ void pool_close(struct pool *pool)
 	if (!pool)
 		return;
 	pool_tidy(pool);
-	/* Other processes keep these; this one ends or forgets them. */
+	/* Other processes still have these pieces; this process does not count
+	   them any more. */
 	budget_give(pool->options.budget, BUDGET_ABANDONED,
 		    pool->stats.abandoned);
 	budget_give(pool->options.budget, BUDGET_SLOTS, pool->stats.bytes);
@@ -303,7 +304,7 @@ static bool same_readers(const struct pool_readers *a,
 	return a->uid == b->uid && a->gid == b->gid && a->mode == b->mode;
 }
 
-/* Whether the piece may hold a batch for these readers. */
+/* Returns whether the piece may hold a batch for these readers. */
 static bool may_hold(const struct piece *p, const struct pool_readers *readers)
 {
 	return same_readers(&p->readers, readers) || is_alone(p);
@@ -329,22 +330,22 @@ static struct piece *take_unused(struct pool *pool, uint64_t needed,
 			continue;
 		take_out(pool, p);
 		if (is_alone(p))
-			p->num_borrowers = 0;
+			p->num_holders = 0;
 		return p;
 	}
 	return NULL;
 }
 
-/* The memory stays with the processes that it was lent to, and their users are
-   charged for it. */
+/* Leaves the memory to the processes that hold it, and charges it to their
+   users. */
 static void abandon_piece(struct pool *pool, struct piece *p)
 {
 	pool->stats.abandoned += p->capacity;
 	budget_move(pool->options.budget, BUDGET_SLOTS, BUDGET_ABANDONED,
 		    p->capacity);
-	for (unsigned i = 0; i < p->num_borrowers; i++)
+	for (unsigned i = 0; i < p->num_holders; i++)
 		budget_pin(pool->options.budget, BUDGET_PIN_BATCHES,
-			   p->borrowers[i], p->capacity, true);
+			   p->holders[i], p->capacity, true);
 	DL_APPEND(pool->abandoned, p);
 }
 
@@ -376,8 +377,8 @@ static struct piece *shrink_unused(struct pool *pool, uint64_t bytes)
 	return out;
 }
 
-/* Makes room within the limit for a batch of other readers. Unused pieces that
-   other processes have are abandoned if need be. */
+/* Makes room within the limit for a batch of other readers. If necessary,
+   abandons unused pieces that other processes have. */
 static struct piece *make_room(struct pool *pool, uint64_t more)
 {
 	const uint64_t limit = pool->options.limit;
@@ -395,8 +396,8 @@ static struct piece *make_room(struct pool *pool, uint64_t more)
 	return out;
 }
 
-/* Takes abandoned pieces out that no other process has any more. Nobody is
-   charged for such unused ones either. */
+/* Removes and returns abandoned pieces that no other process has any more.
+   Unused pieces in this state are no longer charged to users. */
 static struct piece *find_returned(struct pool *pool)
 {
 	struct piece *out = NULL, *p, *next;
@@ -418,7 +419,8 @@ static struct piece *find_returned(struct pool *pool)
 	return out;
 }
 
-/* Rounds up by some more, for the next batch differs by a little. */
+/* Rounds up a little more, because the next batch has a slightly different
+   size. */
 static uint64_t capacity_for(const struct pool *pool, uint64_t size)
 {
 	uint64_t more = align_up(size + size / 16, POOL_ALIGN);
@@ -430,8 +432,8 @@ static uint64_t capacity_for(const struct pool *pool, uint64_t size)
 
 /* --- without the lock --- */
 
-/* Frees pieces and gives their bytes to the budget. Returns whether there were
-   any. */
+/* Frees pieces and returns their bytes to the budget. Returns whether there
+   were any. */
 static bool free_charged(struct pool *pool, struct piece *list,
 			 enum budget_use use)
 {
@@ -541,28 +543,28 @@ void pool_give(struct pool *pool, struct piece **piece)
 	free_charged(pool, too_much, BUDGET_SLOTS);
 }
 
-/* Adds a user to the borrowers. False: there are too many. The caller holds the
-   lock. */
-static bool add_borrower(struct piece *p, uid_t uid)
+/* Adds a user to the holders. Returns false if there are too many. The caller
+   holds the lock. */
+static bool add_holder(struct piece *p, uid_t uid)
 {
-	for (unsigned i = 0; i < p->num_borrowers; i++) {
-		if (p->borrowers[i] == uid)
+	for (unsigned i = 0; i < p->num_holders; i++) {
+		if (p->holders[i] == uid)
 			return true;
 	}
-	if (p->num_borrowers == PIECE_BORROWERS)
+	if (p->num_holders == PIECE_HOLDERS)
 		return false;
-	p->borrowers[p->num_borrowers++] = uid;
+	p->holders[p->num_holders++] = uid;
 	return true;
 }
 
-int pool_lend(struct pool *pool, struct piece *p, uid_t uid, int *fd)
+int pool_share(struct pool *pool, struct piece *p, uid_t uid, int *fd)
 {
 	bool added;
 
 	if (p->fd < 0)
 		return -ENOSPC;
 	pthread_mutex_lock(&pool->lock);
-	added = add_borrower(p, uid);
+	added = add_holder(p, uid);
 	pthread_mutex_unlock(&pool->lock);
 	if (!added)
 		return -ENOSPC;
@@ -578,7 +580,7 @@ void pool_abandon(struct pool *pool, struct piece **piece)
 		return;
 	pthread_mutex_lock(&pool->lock);
 	if (is_alone(p)) {
-		p->num_borrowers = 0;
+		p->num_holders = 0;
 		DL_PREPEND(pool->unused, p);
 		pool->stats.unused++;
 	} else {

@@ -85,7 +85,7 @@ static void set(struct reader *r, uint64_t *bits, uint64_t number)
 
 	if (number < r->floor)
 		return;
-	/* Forgets the oldest batches, a word of bits at a time. */
+	/* Drops the oldest batches, a word of bits at a time. */
 	if (i >= READER_WINDOW) {
 		words = (i - READER_WINDOW) / 64 + 1;
 		shift(r->seen, min_u64(words, READER_WINDOW / 64));
@@ -96,15 +96,15 @@ static void set(struct reader *r, uint64_t *bits, uint64_t number)
 	bits[i / 64] |= (uint64_t)1 << i % 64;
 }
 
-/* Whether the batch is a whole number of strides from the others that it
-   opened. */
+/* Returns whether the batch is a whole number of strides from the others that
+   it opened. */
 static bool in_step(const struct reader *r, uint64_t number)
 {
 	return distance(number, r->first) % step_of(r) == 0;
 }
 
-/* Whether a batch is near the others and not opened yet. A job opens each batch
-   once, so a second time is another job. */
+/* Returns whether a batch is near the others and not opened yet. A job opens
+   each batch once; therefore the second time belongs to another job. */
 static bool is_near(const struct reader *r, uint64_t number)
 {
 	uint64_t reach = READER_LAG * step_of(r);
@@ -122,7 +122,7 @@ bool reader_matches(const struct reader *r, const struct batch_key *key)
 		return is_near(r, key->number);
 	if (key->epoch == r->epoch + 1)
 		return key->number < READER_LAG * step_of(r);
-	/* A straggler, after others have begun the next epoch. */
+	/* A rank may be late, after others have begun the next epoch. */
 	return key->epoch + 1 == r->epoch && r->passed &&
 	       r->top < READER_LAG * step_of(r) &&
 	       r->batches - key->number <= READER_LAG * step_of(r);
@@ -168,14 +168,14 @@ bool reader_opened(const struct reader *r, const struct batch_key *key)
 bool reader_done(struct reader *r, const struct batch_key *key)
 {
 	if (!is_of(r, key) || r->epoch != key->epoch ||
-	    key->number > r->top + READER_AHEAD * step_of(r) ||
+	    key->number > r->top + READER_PREFETCH * step_of(r) ||
 	    is_set(r, r->done, key->number))
 		return false;
 	set(r, r->done, key->number);
 	return true;
 }
 
-/* Whether the batch was neither opened long ago nor passed over. */
+/* Returns whether the batch was neither opened long ago nor skipped. */
 static bool is_due(const struct reader *r, uint64_t number)
 {
 	return number > r->top || (number >= r->first &&
@@ -195,8 +195,7 @@ uint64_t reader_position(const struct reader *r)
 	       min_u64(r->samples, (r->top + 1) * r->spec.batch);
 }
 
-/* The next use among the sample's places in one epoch, as far as they are
-   looked at. */
+/* Returns the next use among the examined places of the sample in one epoch. */
 static uint64_t next_in_epoch(const struct reader *r, unsigned k,
 			      uint64_t sample)
 {
@@ -276,7 +275,7 @@ bool reader_next(const struct reader *r, unsigned *next, uint64_t *number)
 {
 	uint64_t step = step_of(r), at = *number + step;
 
-	/* One batch does not show the stride yet. */
+	/* One batch does not determine the stride yet. */
 	if (!r->stride)
 		return false;
 	for (; !*next && at < r->batches; at += step) {

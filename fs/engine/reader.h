@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One reader of batches as the plan sees it: its position, the batches that it
- * has opened, and when it will come to a sample. Not thread-safe; the plan
+ * One reader of batches in the plan: its position, the batches that it has
+ * opened, and the time of its next use of a sample. Not thread-safe; the plan
  * locks.
  */
 #ifndef FS_ENGINE_READER_H
@@ -13,12 +13,12 @@
 #include "fs/order/order.h"
 
 enum {
-	/* Opened batches that are remembered. */
+	/* The number of opened batches that are recorded. */
 	READER_WINDOW = 512,
 	/* The most steps between threads and ranks of one job. */
 	READER_LAG = 64,
-	/* The most steps that batches are assembled ahead of their reader. */
-	READER_AHEAD = 8,
+	/* The most steps that batches are prefetched. */
+	READER_PREFETCH = 8,
 };
 
 #define READER_NEVER UINT64_MAX
@@ -30,7 +30,8 @@ struct reader {
 	uint64_t epoch;
 	uint64_t passed;	/* epochs since it began */
 	struct order orders[2]; /* of this epoch and of the next */
-	/* Owned. NULL if the order draws no samples, or without memory. */
+	/* Owned. NULL if the order does not sample with replacement, or memory
+	   was short. */
 	struct draws *draws;
 	uint64_t batches; /* batches and samples: of an epoch */
 	uint64_t samples;
@@ -39,15 +40,17 @@ struct reader {
 	uint64_t stride; /* gcd of the steps between batches; 0: unknown */
 	uint64_t floor;	 /* first batch in `seen` and `done` */
 	uint64_t seen[READER_WINDOW / 64]; /* opened */
-	uint64_t done[READER_WINDOW / 64]; /* assembled: often before */
+	uint64_t done[READER_WINDOW /
+		      64]; /* collated, often before they are opened */
 	uint64_t opened;
 	struct cache_counts counts; /* of its batches and of reads for it */
-	int64_t last_ns; /* of CLOCK_MONOTONIC: its last sign of life */
-	/* For the plan's thread: how many samples were looked at, from the
-	   start of the epoch and on into the one after it. */
+	int64_t last_ns; /* of CLOCK_MONOTONIC: when it last opened a batch */
+	/* For the plan's thread: the number of samples that it has examined,
+	   from the start of the epoch, and into the following one. */
 	uint64_t ahead;
 	bool is_blocked; /* no room to read further */
-	bool is_silent;	 /* for so long that it has no share of the cache */
+	bool is_silent;	 /* it opened no batch for so long that it has no share
+			    of the cache */
 	/* Progress in bytes, the unit that all readers share. */
 	uint64_t base;
 	uint64_t weight; /* bytes of a sample */
@@ -56,32 +59,35 @@ struct reader {
 void reader_init(struct reader *r, const struct batch_key *key);
 void reader_fini(struct reader *r);
 
-/* Whether this reader is likely to be the one that opens a batch now. */
+/* Returns whether this reader is likely to be the one that opens a batch
+   now. */
 bool reader_matches(const struct reader *r, const struct batch_key *key);
 
 /* The reader opens the batch. */
 void reader_advance(struct reader *r, const struct batch_key *key);
 
-/* Whether it may still open the batch, and whether it has. */
+/* These return whether it may still open the batch, and whether it has opened
+   it. */
 bool reader_wants(const struct reader *r, const struct batch_key *key);
 bool reader_opened(const struct reader *r, const struct batch_key *key);
 
-/* The batch was assembled and needs no more reading. False: that was known. */
+/* Records that the batch was collated and needs no more reading. Returns false
+   if that was recorded already. */
 bool reader_done(struct reader *r, const struct batch_key *key);
 
-/* Whether to assemble a batch of this epoch (0) or of the one after it (1) for
-   this reader. */
+/* Returns whether to collate a batch of this epoch (0) or of the following one
+   (1) for this reader. */
 bool reader_awaits(const struct reader *r, unsigned next, uint64_t number);
 
-/* Samples that it has passed since it began. */
+/* Returns the number of samples that it has passed since it began. */
 uint64_t reader_position(const struct reader *r);
 
-/* When it comes to a sample, as a reader_position(). READER_NEVER: not at all.
- */
+/* Returns when it uses a sample, as a reader_position(). READER_NEVER: it does
+   not use it. */
 uint64_t reader_next_use(const struct reader *r, uint64_t sample);
 
-/* The batch that it will want after batch *number of epoch *next, into the same
-   variables. False: none is known. */
+/* Replaces batch *number of epoch *next by the batch that the reader is likely
+   to request after it. Returns false if that cannot be determined. */
 bool reader_next(const struct reader *r, unsigned *next, uint64_t *number);
 
 #endif

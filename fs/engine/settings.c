@@ -59,8 +59,8 @@ const char *settings_key(enum setting setting)
 	return rows[setting].key;
 }
 
-void settings_say(const struct settings *s, enum setting setting, char *out,
-		  size_t size)
+void settings_print(const struct settings *s, enum setting setting, char *out,
+		    size_t size)
 {
 	size_t n = strlen(out);
 
@@ -68,14 +68,14 @@ void settings_say(const struct settings *s, enum setting setting, char *out,
 		 s->of[setting].text);
 }
 
-/* Where a line is, for messages. */
+/* The file and the number of a line, for messages. */
 struct place {
 	const char *path;
 	unsigned line;
 	struct log *log;
 };
 
-/* A message shows what can be shown of a hostile text. */
+/* A message shows the printable part of a hostile text. */
 static void shown(const char *text, char out[SETTING_SIZE])
 {
 	snprintf(out, SETTING_SIZE, "%.*s", SETTING_SIZE - 1, text);
@@ -114,7 +114,7 @@ static int set_key(const struct place *at, const char *key, const char *value,
 	if (!typed_parse_string(&keys, key, &i))
 		return refuse_key(at, key);
 	if (s->of[i].is_set) {
-		log_error(at->log, "%s:%u: %s is there already", at->path,
+		log_error(at->log, "%s:%u: %s is given twice", at->path,
 			  at->line, rows[i].key);
 		return -EINVAL;
 	}
@@ -127,7 +127,7 @@ static int set_key(const struct place *at, const char *key, const char *value,
 	return 0;
 }
 
-/* Without spaces at its ends; changes the text. */
+/* Returns the text without spaces at its ends; changes the text. */
 static char *trim(char *text)
 {
 	char *end;
@@ -212,7 +212,9 @@ int settings_read(const char *path, struct log *log, struct settings *out)
 	r = r ? r : parse(path, text, log, &s);
 	if (!r && !s.of[SETTING_ORDER].is_set &&
 	    (s.of[SETTING_BLOCK].is_set || s.of[SETTING_WINDOW].is_set)) {
-		log_error(log, "%s: block and window are of an order", path);
+		log_error(log,
+			  "%s: block and window need a line order=quasi_random",
+			  path);
 		r = -EINVAL;
 	}
 	if (!r)

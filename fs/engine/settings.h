@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings for what nobody chose: a small file of "key=value" lines, as beton
- * doctor --apply writes them, which loaders and mounts read. Every value is
- * checked here; beton-doctor(1) says what each is. Pure but for reading.
+ * A file of defaults: "key=value" lines, written by beton doctor --apply.
+ * Loaders and mounts use them for options that the user has not set. This
+ * module checks every value; beton-doctor(1) describes them. No state.
  */
 #ifndef FS_ENGINE_SETTINGS_H
 #define FS_ENGINE_SETTINGS_H
@@ -30,7 +30,7 @@ enum setting {
 
 enum { SETTING_SIZE = 32 };
 
-/* Text is as it was written; numbers and sizes are numbers, too. */
+/* The text as it was written; numbers and sizes also as a number. */
 struct settings {
 	struct {
 		bool is_set;
@@ -39,21 +39,21 @@ struct settings {
 	} of[SETTINGS];
 };
 
-/* What every file of settings begins with. */
+/* The first bytes of every file of settings. */
 #define SETTINGS_HEAD "# betonfs settings"
 
 /*
- * Reads a regular file of at most 64 KiB. -EINVAL: a line is wrong, the whole
- * file counts for nothing, and the logged line names file and line. What cannot
- * be read is logged too.
+ * Reads a regular file of at most 64 KiB. -EINVAL: a line is wrong; then no
+ * setting of the file is used, and the log names file and line. Failures to
+ * read are logged too.
  */
 int settings_read(const char *path, struct log *log, struct settings *out);
 
 const char *settings_key(enum setting setting);
 
-/* Adds "key=value", with ", " before it but at first; what does not fit is
-   left out. */
-void settings_say(const struct settings *s, enum setting setting, char *out,
-		  size_t size);
+/* Appends "key=value" to `out`, after ", " if `out` is not empty. Truncates the
+   text to `size`. */
+void settings_print(const struct settings *s, enum setting setting, char *out,
+		    size_t size);
 
 #endif

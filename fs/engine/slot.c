@@ -13,18 +13,17 @@
 #include "fs/util/clock.h"
 
 enum {
+	/* The most read slots that stay for other readers of the same
+	   batch. The memory of further slots is recycled while it is in the
+	   CPU cache. */
+	READ_MAX = 2,
 	/*
-	 * Slots that were read and are not held, kept for readers of the same
-	 * batch. The memory of others is used again while it is in the
-	 * processor's cache.
-	 */
-	READ_KEPT = 2,
-	/*
-	 * Milliseconds that a slot waits for the reader of its next piece, at
-	 * least and at most: much longer than a request takes. In between it is
-	 * as long as the batch took to assemble, which would have to be done
-	 * again. On a busy machine both take longer, and readers that lose
-	 * their slots after each piece would never come to the end.
+	 * Milliseconds that a slot waits for the request of its next piece, at
+	 * least and at most: much longer than a request takes. Between both
+	 * limits, it waits as long as collating the batch took, because losing
+	 * the slot costs that again. On a busy machine both take longer, and
+	 * readers that lose their slots after each piece would never reach the
+	 * end.
 	 */
 	BEGUN_MS = 500,
 	BEGUN_MS_MAX = 5000,
@@ -42,12 +41,12 @@ struct slot {
 	unsigned refs;
 	enum slot_state state; /* one thread fills, others wait on filled */
 	int result;
-	uint64_t marks; /* which samples could not be read; 0: none */
-	bool abandoned; /* another process may still read it */
-	bool is_ahead;	/* its reader has not come yet */
-	bool is_begun;	/* its reader will come for more of it */
-	int64_t since;	/* milliseconds: when it was last touched */
-	int64_t cost;	/* milliseconds that it took to assemble */
+	uint64_t marks;	  /* which samples could not be read; 0: none */
+	bool abandoned;	  /* another process may still read it */
+	bool is_prefetch; /* no reader has requested it yet */
+	bool is_begun;	  /* its reader will request more of it */
+	int64_t since;	  /* milliseconds: when it was last touched */
+	int64_t cost;	  /* milliseconds that collating it took */
 };
 
 struct slots {
@@ -56,7 +55,7 @@ struct slots {
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t filled;
 	struct slot *list;
-	uint64_t assembled, ahead, shared, wasted;
+	uint64_t collated, prefetched, shared, wasted;
 	struct line line; /* of readers without memory; has its own lock */
 };
 
@@ -67,13 +66,13 @@ static void slot_free(struct slot *slot)
 	struct slots *s = slot->slots;
 
 	DL_DELETE(s->list, slot);
-	s->wasted += slot->is_ahead && slot->state == SLOT_READY;
+	s->wasted += slot->is_prefetch && slot->state == SLOT_READY;
 	if (slot->abandoned)
 		pool_abandon(s->pool, &slot->piece);
 	pool_give(s->pool, &slot->piece);
 	batch_put(&slot->batch);
 	free(slot);
-	line_tell(&s->line);
+	line_freed(&s->line);
 }
 
 static bool is_between_pieces(const struct slot *slot, int64_t now)
@@ -85,18 +84,20 @@ static bool is_between_pieces(const struct slot *slot, int64_t now)
 	return slot->is_begun && now - slot->since <= wait;
 }
 
-/* Not held, and not between two pieces of a reader. */
+/* Returns whether the slot is not held, and not between two pieces of a
+   reader. */
 static bool is_idle(const struct slot *slot, int64_t now)
 {
 	return !slot->refs && slot->state == SLOT_READY &&
 	       !is_between_pieces(slot, now);
 }
 
-/* Idle, and not waiting for its reader. */
+/* Returns whether the slot is idle, and not prefetched for a reader. */
 static bool is_free(const struct slot *slot, int64_t now)
 {
 	return is_idle(slot, now) &&
-	       (!slot->is_ahead || now - slot->since > SLOTS_PATIENCE * 1000LL);
+	       (!slot->is_prefetch ||
+		now - slot->since > SLOTS_PATIENCE * 1000LL);
 }
 
 static struct slot *least_recent_free(struct slots *s, unsigned *n)
@@ -116,7 +117,7 @@ static struct slot *least_recent_free(struct slots *s, unsigned *n)
 	return found;
 }
 
-/* Whether a reader comes to `a` after `b`. */
+/* Returns whether a reader requests `a` after `b`. */
 static bool is_later(const struct batch_key *a, const struct batch_key *b)
 {
 	if (a->ds != b->ds || !spec_equal(a->spec, b->spec))
@@ -126,11 +127,11 @@ static bool is_later(const struct batch_key *a, const struct batch_key *b)
 }
 
 /*
- * Returns the slot to give up: the last one that the longest absent reader
- * needs. The slot that it needs first would be assembled again at the cost of
- * the one after it.
+ * Returns the slot to evict: the last one that the reader of the least recent
+ * slot needs. If its first slot were evicted, collating it again would evict
+ * the second, and so on.
  */
-static struct slot *last_ahead(struct slots *s)
+static struct slot *last_prefetched(struct slots *s)
 {
 	struct slot *slot, *found = NULL;
 	int64_t now = clock_coarse_ms();
@@ -144,7 +145,7 @@ static struct slot *last_ahead(struct slots *s)
 	return found;
 }
 
-/* Frees slots that were read, if there are more than READ_KEPT. */
+/* Frees slots that were read, if there are more than READ_MAX. */
 static void trim_read_slots(struct slots *s)
 {
 	struct slot *slot;
@@ -153,7 +154,7 @@ static void trim_read_slots(struct slots *s)
 	for (;;) {
 		slot = least_recent_free(s, &n);
 		if (!slot || slot == s->list->prev ||
-		    (n <= READ_KEPT && !pool_is_over(s->pool)))
+		    (n <= READ_MAX && !pool_is_over(s->pool)))
 			return;
 		slot_free(slot);
 	}
@@ -173,16 +174,16 @@ static struct slot *find(struct slots *s, const struct batch *batch)
 
 /* --- filling; without the lock --- */
 
-/* Makes room for one more piece. True: it is worth trying again. */
-static bool make_room_for_piece(struct slots *s, bool is_ahead)
+/* Makes room for one more piece. Returns true if another try may succeed. */
+static bool make_room_for_piece(struct slots *s, bool is_prefetch)
 {
 	struct slot *slot;
 	unsigned n;
 
 	scoped_lock(&s->lock);
 	slot = least_recent_free(s, &n);
-	if (!slot && !is_ahead)
-		slot = last_ahead(s);
+	if (!slot && !is_prefetch)
+		slot = last_prefetched(s);
 	if (slot)
 		slot_free(slot);
 	return slot != NULL;
@@ -202,15 +203,15 @@ static struct pool_readers readers_of(const struct batch *batch)
 	};
 }
 
-static int try_piece(struct slots *s, const struct batch *batch, bool is_ahead,
-		     struct piece **out)
+static int try_piece(struct slots *s, const struct batch *batch,
+		     bool is_prefetch, struct piece **out)
 {
 	const struct pool_readers readers = readers_of(batch);
 	int r;
 
 	do
 		r = pool_take(s->pool, batch->vfile.size, &readers, out);
-	while (r == -ENOSPC && make_room_for_piece(s, is_ahead));
+	while (r == -ENOSPC && make_room_for_piece(s, is_prefetch));
 	return r;
 }
 
@@ -240,7 +241,7 @@ static int wait_for_piece(struct slots *s, const struct batch *batch,
 	int r = -ENOSPC;
 
 	for (;;) {
-		/* Memory that is freed from here on ends the wait below. */
+		/* If memory is freed after this line, the wait below ends. */
 		frees = line_frees(&s->line);
 		if (line_is_turn(&s->line, me))
 			r = try_piece(s, batch, false, out);
@@ -265,18 +266,18 @@ static int wait_in_line(struct slots *s, const struct batch *batch,
 }
 
 static int take_memory(struct slots *s, const struct batch *batch,
-		       bool is_ahead, struct piece **out)
+		       bool is_prefetch, struct piece **out)
 {
 	const struct line_place me = { .bytes = batch->vfile.size };
 	int r = -ENOSPC;
 
 	if (align_up(batch->vfile.size, POOL_ALIGN) > s->options.limit)
 		return -EFBIG;
-	if (is_ahead ? line_is_empty(&s->line) : line_is_turn(&s->line, &me))
-		r = try_piece(s, batch, is_ahead, out);
+	if (is_prefetch ? line_is_empty(&s->line) : line_is_turn(&s->line, &me))
+		r = try_piece(s, batch, is_prefetch, out);
 	if (r != -ENOSPC)
 		return r;
-	return is_ahead ? -EAGAIN : wait_in_line(s, batch, out);
+	return is_prefetch ? -EAGAIN : wait_in_line(s, batch, out);
 }
 
 static void finish(struct slots *s, struct slot *slot, int result,
@@ -287,29 +288,29 @@ static void finish(struct slots *s, struct slot *slot, int result,
 	slot->result = result;
 	slot->marks = marks;
 	slot->since = clock_coarse_ms();
-	s->assembled += !result;
-	s->ahead += !result && slot->is_ahead;
+	s->collated += !result;
+	s->prefetched += !result && slot->is_prefetch;
 	pthread_cond_broadcast(&s->filled);
 }
 
-static int fill(struct slots *s, struct slot *slot, bool is_ahead)
+static int fill(struct slots *s, struct slot *slot, bool is_prefetch)
 {
 	struct piece *piece = NULL;
 	uint64_t marks = 0;
-	int r = take_memory(s, slot->batch, is_ahead, &piece);
+	int r = take_memory(s, slot->batch, is_prefetch, &piece);
 	int64_t begin = clock_coarse_ms();
 
 	slot->piece = piece;
 	if (!r)
-		r = s->options.assemble(s->options.arg, slot->batch,
-					piece->bytes, &marks);
+		r = s->options.collate(s->options.arg, slot->batch,
+				       piece->bytes, &marks);
 	slot->cost = clock_coarse_ms() - begin;
 	finish(s, slot, r, marks);
 	return r;
 }
 
 /* Fills a slot or waits for the thread that does. */
-static int need_filled(struct slots *s, struct slot *slot, bool is_ahead)
+static int need_filled(struct slots *s, struct slot *slot, bool is_prefetch)
 {
 	int r;
 
@@ -317,7 +318,7 @@ static int need_filled(struct slots *s, struct slot *slot, bool is_ahead)
 	if (slot->state == SLOT_NEW) {
 		slot->state = SLOT_FILLING;
 		pthread_mutex_unlock(&s->lock);
-		return fill(s, slot, is_ahead);
+		return fill(s, slot, is_prefetch);
 	}
 	while (slot->state == SLOT_FILLING)
 		pthread_cond_wait(&s->filled, &s->lock);
@@ -326,12 +327,14 @@ static int need_filled(struct slots *s, struct slot *slot, bool is_ahead)
 	return r;
 }
 
-/* --- what others call --- */
+/*
+ * --- interface ---
+ */
 
 /* Returns a slot for the batch, with a reference: the one that has it, or a new
    one. */
 static struct slot *take_slot(struct slots *s, struct batch *batch,
-			      bool is_ahead)
+			      bool is_prefetch)
 {
 	struct slot *slot;
 
@@ -347,31 +350,31 @@ static struct slot *take_slot(struct slots *s, struct batch *batch,
 		batch_get(batch);
 		slot->slots = s;
 		slot->batch = batch;
-		slot->is_ahead = is_ahead;
+		slot->is_prefetch = is_prefetch;
 	}
 	DL_APPEND(s->list, slot);
 	slot->refs++;
-	if (!is_ahead)
-		slot->is_ahead = false;
+	if (!is_prefetch)
+		slot->is_prefetch = false;
 	trim_read_slots(s);
 	return slot;
 }
 
-static int get(struct slots *s, struct batch *batch, bool is_ahead,
+static int get(struct slots *s, struct batch *batch, bool is_prefetch,
 	       struct slot **out)
 {
 	struct slot *slot;
 	int r;
 
-	/* -EAGAIN: another thread was preparing it and found no room. */
+	/* -EAGAIN: another thread tried to prefetch it and found no room. */
 	do {
-		slot = take_slot(s, batch, is_ahead);
+		slot = take_slot(s, batch, is_prefetch);
 		if (!slot)
 			return -ENOMEM;
-		r = need_filled(s, slot, is_ahead);
+		r = need_filled(s, slot, is_prefetch);
 		if (r)
 			slot_put(&slot);
-	} while (r == -EAGAIN && !is_ahead);
+	} while (r == -EAGAIN && !is_prefetch);
 	if (!r)
 		*out = slot;
 	return r;
@@ -458,9 +461,9 @@ uint64_t slot_marks(const struct slot *slot)
 	return slot->marks;
 }
 
-int slot_lend(const struct slot *slot, uid_t uid, int *fd)
+int slot_share(const struct slot *slot, uid_t uid, int *fd)
 {
-	return pool_lend(slot->slots->pool, slot->piece, uid, fd);
+	return pool_share(slot->slots->pool, slot->piece, uid, fd);
 }
 
 uint64_t slot_id(const struct slot *slot)
@@ -482,11 +485,11 @@ static void put(struct slot *slot, bool is_begun)
 	if (--slot->refs)
 		return;
 	slot->since = clock_coarse_ms();
-	/* The next reader tries a failed batch again. */
+	/* If a batch has failed, the next reader tries it again. */
 	if (slot->result)
 		slot_free(slot);
 	else
-		line_tell(&s->line);
+		line_freed(&s->line);
 	trim_read_slots(s);
 }
 
@@ -511,7 +514,7 @@ void slots_leave(struct slots *s, const struct batch *batch)
 	if (!slot || !slot->is_begun)
 		return;
 	slot->is_begun = false;
-	line_tell(&s->line);
+	line_freed(&s->line);
 	trim_read_slots(s);
 }
 
@@ -534,8 +537,8 @@ void slots_stats(struct slots *s, struct slots_stats *out)
 	line_stats(&s->line, &line);
 	scoped_lock(&s->lock);
 	*out = (struct slots_stats){
-		.assembled = s->assembled,
-		.ahead = s->ahead,
+		.collated = s->collated,
+		.prefetched = s->prefetched,
 		.shared = s->shared,
 		.wasted = s->wasted,
 		.wait_ns = line.wait_ns,

@@ -66,7 +66,7 @@ static const char *parse_number(const uint8_t *bytes, size_t size,
 static const char *parse_tell(const uint8_t *bytes, size_t size,
 			      struct zerocopy_message *out)
 {
-	struct zerocopy_tell tell;
+	struct zerocopy_report tell;
 	const struct rank_figures *f = &tell.figures;
 
 	if (size != sizeof(tell))
@@ -100,7 +100,7 @@ int zerocopy_parse(const void *bytes, size_t size, struct zerocopy_message *out,
 	case ZEROCOPY_FORGET:
 		*why = parse_number(bytes, size, out);
 		break;
-	case ZEROCOPY_TELL:
+	case ZEROCOPY_REPORT:
 		*why = parse_tell(bytes, size, out);
 		break;
 	default:

@@ -2,8 +2,8 @@
 /*
  * The messages between a loader and the daemon on the socket for zero-copy
  * delivery, of type SOCK_SEQPACKET: each message is one of these structs,
- * whole. They may change with each version; a loader of another version than
- * the daemon's reads files instead.
+ * whole. They may change with each version. If loader and daemon have different
+ * versions, the loader reads files instead.
  *
  *	loader	HELLO		  once, first
  *	daemon	WELCOME
@@ -14,7 +14,7 @@
  *	loader	PUT id		  has read the batch in this memory
  *	loader	CANCEL request	  wants no answer, if none was sent yet
  *	loader	FORGET id	  has unmapped this memory
- *	loader	TELL figures	  its report, about once a second; no answer
+ *	loader	REPORT figures	  its statistics, about once a second; no answer
  *
  * Closing the socket puts all memory and cancels all requests.
  */
@@ -41,11 +41,11 @@ enum zerocopy_kind {
 	ZEROCOPY_FORGET,
 	ZEROCOPY_WELCOME,
 	ZEROCOPY_BATCH,
-	ZEROCOPY_TELL,
+	ZEROCOPY_REPORT,
 };
 
-/* Every message begins with its kind; HELLO and WELCOME go on with the version.
- */
+/* Every message begins with its kind. In HELLO and WELCOME, the version
+   follows. */
 struct zerocopy_hello {
 	uint32_t kind;
 	uint32_t version;
@@ -75,7 +75,7 @@ struct zerocopy_number {
 	uint64_t number;
 };
 
-struct zerocopy_tell {
+struct zerocopy_report {
 	uint32_t kind;
 	uint32_t zero;
 	struct rank_figures figures;
@@ -101,11 +101,12 @@ struct zerocopy_message {
 	struct rank_figures figures;
 };
 
-/* -EPROTO: not a message of this version, and *why is the reason. */
+/* Checks and converts a message of a loader. -EPROTO: it is not a message of
+   this version; *why is the reason. */
 int zerocopy_parse(const void *bytes, size_t size, struct zerocopy_message *out,
 		   const char **why);
 
-/* Fills in a GET of this path. Returns how many bytes of it to send, or
+/* Fills in a GET of this path. Returns the number of its bytes to send, or
    -ENAMETOOLONG. */
 int zerocopy_make_get(struct zerocopy_get *get, uint64_t request,
 		      const char *path);

@@ -51,8 +51,8 @@ bool cgroup_number(const char *root, const char *dir, const char *file,
 	return found;
 }
 
-/* Whether a comma-separated list contains `word`. An empty word asks whether
-   the list is empty. */
+/* Returns whether a comma-separated list contains `word`. An empty word asks
+   whether the list is empty. */
 static bool has_word(const char *list, const char *word)
 {
 	size_t size = strlen(word);

@@ -13,7 +13,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 
-/* How long making an object waits for memory. */
+/* Milliseconds that making an object waits for memory. */
 enum { WAIT_MS = 2000 };
 
 struct item {

@@ -8,7 +8,7 @@
 #include "fs/memory/cgroup.h"
 #include "fs/util/bytes.h"
 
-/* As much of a group's name as fits into memory.why. */
+/* Characters of a group's name that fit into memory.why. */
 enum { GROUP_SHOWN = 96 };
 
 /* The two versions of control groups. */

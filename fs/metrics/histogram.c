@@ -7,8 +7,8 @@
 
 enum { UNIT_BITS = 6 };
 
-/* In units of the narrowest bucket: the first eight buckets hold one value
-   each. From there on, four buckets share a power of two. */
+/* Durations are in units of the narrowest bucket. The first eight buckets hold
+   one value each. From there on, four buckets share a power of two. */
 unsigned histogram_bucket(uint64_t ns)
 {
 	uint64_t units = ns >> UNIT_BITS;

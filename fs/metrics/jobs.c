@@ -231,7 +231,7 @@ struct job *jobs_get(struct jobs *jobs, uint32_t dataset, const char *name)
 
 struct job *jobs_get_session(struct jobs *jobs, uint32_t dataset, pid_t pid)
 {
-	/* To getsid(2), 0 would mean the calling process. */
+	/* getsid(2) interprets 0 as the calling process. */
 	pid_t session = pid > 0 ? getsid(pid) : 0;
 	char name[JOBS_NAME_SIZE];
 

@@ -30,7 +30,7 @@ struct jobs;
 struct job;
 struct job_rank;
 
-/* How a batch leaves the daemon. */
+/* The way by which a batch leaves the daemon. */
 enum jobs_way {
 	JOBS_PAGE_CACHE, /* through a file and the kernel's page cache */
 	JOBS_DIRECT,	 /* through a file that was opened with O_DIRECT */

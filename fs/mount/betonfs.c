@@ -33,12 +33,12 @@ enum {
 	   threads. */
 	IDLE_THREADS = 10,
 	/* A request for a batch occupies its thread until the batch is
-	   collated. libfuse's default of 10 would leave no thread for others,
-	   such as reading other files. */
+	   collated. libfuse's default of 10 would leave no thread for other
+	   requests, such as reads of other files. */
 	THREADS_MAX = 200,
-	/* Bytes at the end of a heap, and the size of an allocation of its own.
-	 */
-	HEAP_KEPT = 1 << 20,
+	/* Bytes that stay free at the end of a heap, and the size from which an
+	   allocation is a mapping of its own. */
+	HEAP_FREE = 1 << 20,
 };
 
 /* Bytes of the list of datasets that mount(8) shows as the source. mount(2)
@@ -84,15 +84,16 @@ static void log_fuse(enum fuse_log_level level, const char *format,
 
 /* --- becoming a daemon --- */
 
-/* Before the sandbox, which forbids it. All paths of the daemon are absolute.
- */
+/* Change to / before the sandbox forbids it. All paths of the daemon are
+   absolute. */
 static void let_go_of_directory(const struct daemon *d)
 {
 	if (d->ready_fd >= 0 && chdir("/"))
 		return;
 }
 
-/* A caller that reads the output to its end would wait for the daemon's end. */
+/* Close the output, because a caller that reads it to its end would wait for
+   the daemon's end. */
 static void let_go_of_terminal(struct daemon *d)
 {
 	for (int fd = 0; fd <= 2; fd++)
@@ -106,7 +107,7 @@ static bool wants_none(const struct daemon *d)
 	return d->opts.sandbox && !strcmp(d->opts.sandbox, "nosandbox");
 }
 
-/* The thread that answers INIT calls it. */
+/* Called by the thread that answers INIT. */
 static void mount_is_ready(void *arg)
 {
 	struct daemon *d = arg;
@@ -119,7 +120,8 @@ static void mount_is_ready(void *arg)
 			 d->opts.num_datasets == 1 ? "" : "s",
 			 sandbox_name(d->served.sandbox));
 	log_output_start(&d->message);
-	/* Only .betonfs/options names the usual choice. */
+	/* Log the choice only if it is unusual; .betonfs/options contains it in
+	   any case. */
 	if (engine_choice(d->served.engine)->mode != CACHE_OS)
 		log_info(&d->log, "%s", engine_tiers_why(d->served.engine));
 	if (d->served.sandbox != SANDBOX_ALL && !wants_none(d))
@@ -230,7 +232,7 @@ static struct fuse_session *new_session(struct daemon *d)
 
 static int loop_with_threads(struct fuse_session *session)
 {
-/* Earlier versions start a thread for each request that waits. */
+/* Earlier versions of libfuse start a thread for each waiting request. */
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 12)
 	struct fuse_loop_config *config = fuse_loop_cfg_create();
 	int r;
@@ -286,7 +288,8 @@ static int choose_sandbox(struct daemon *d)
 	return EXIT_OK;
 }
 
-/* After all that needs paths or programs, and before the threads. */
+/* Enters the sandbox. Call it after everything that needs paths or programs,
+   and before the threads. */
 static int enter_sandbox(struct daemon *d)
 {
 	int r;
@@ -322,7 +325,7 @@ static int mount_session(struct daemon *d, struct fuse_session *session)
 	return r;
 }
 
-/* The mountpoint exists. Signals end the loop. */
+/* Serves the session until a signal or an unmount. The mountpoint exists. */
 static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 {
 	int code;
@@ -383,7 +386,7 @@ static int serve(struct daemon *d)
 	return code;
 }
 
-/* Forks before the process starts a thread. */
+/* Fork before the process starts a thread. */
 static int serve_in_background(struct daemon *d)
 {
 	int ready[2], code;
@@ -410,8 +413,9 @@ static int serve_in_background(struct daemon *d)
 
 /* --- the command line --- */
 
-/* realpath() of a path that exists, otherwise the path from the root. An empty
-   one, as from a variable without a value, is no path to this directory. */
+/* Returns realpath() of a path that exists, otherwise the path from the root.
+   An empty path, for example from an unset variable, does not mean the working
+   directory. */
 static int absolute(const char *path, char out[PATH_MAX])
 {
 	char dir[PATH_MAX];
@@ -428,8 +432,8 @@ static int absolute(const char *path, char out[PATH_MAX])
 	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-/* The absolute path as all users see it in /proc/mounts: the name of a link,
-   and not its target, which they may not be meant to know. */
+/* Returns the absolute path that all users see in /proc/mounts: the name of a
+   link, not its target, which may be confidential. */
 static int source_of(const char *path, char out[PATH_MAX])
 {
 	const char *slash = strrchr(path, '/');
@@ -452,8 +456,8 @@ static int source_of(const char *path, char out[PATH_MAX])
 	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-/* Lists the files of a pattern once, so that all that follows means the same
-   ones. */
+/* Lists the files of a pattern once, so that all later code uses the same
+   files. */
 static int resolve_pattern(const struct paths *paths, const char *pattern,
 			   struct served_dataset *served)
 {
@@ -508,7 +512,7 @@ static int copy_path(const char *path, char out[PATH_MAX])
 	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-/* After the words of the command line, not the targets of links. */
+/* Names the directories by the operands, not by the targets of links. */
 static void name_directories(struct daemon *d)
 {
 	char names[NS_DATASETS_MAX][NAME_DIRECTORY_SIZE];
@@ -571,7 +575,8 @@ static int mount_datasets(struct daemon *d)
 	return o->foreground || o->fake ? serve(d) : serve_in_background(d);
 }
 
-/* A script must not take half of a list for all of it. */
+/* If the output is incomplete, fail, because a script would use half of a
+   list. */
 static int flush_output(struct daemon *d)
 {
 	int r = fflush(stdout) ? -errno : 0;
@@ -609,12 +614,12 @@ static void set_limits(void)
 {
 	struct rlimit files;
 
-	/* Memory that is given back to the budget goes back to the system: by
-	   default the C library keeps up to 64 MiB of each of its heaps. */
-	mallopt(M_MMAP_THRESHOLD, HEAP_KEPT);
-	mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
-	/* A write beyond RLIMIT_FSIZE then fails, and callers can do without.
-	 */
+	/* Makes the C library return freed memory to the system. By default it
+	   retains up to 64 MiB of each of its heaps. */
+	mallopt(M_MMAP_THRESHOLD, HEAP_FREE);
+	mallopt(M_TRIM_THRESHOLD, HEAP_FREE);
+	/* Ignore the signal, so that a write beyond RLIMIT_FSIZE fails, which
+	   callers handle. */
 	signal(SIGXFSZ, SIG_IGN);
 	/* Descriptors that loaders have not received yet count against the soft
 	   limit: a few silent loaders could use up the usual 1024. */
@@ -631,7 +636,7 @@ int main(int argc, char **argv)
 			    .watcher.socket = -1 };
 	int code;
 
-	/* If the parent ignored it, waitpid(2) would fail. */
+	/* Reset SIGCHLD: if the parent ignored it, waitpid(2) would fail. */
 	signal(SIGCHLD, SIG_DFL);
 	set_limits();
 	log_init(&d.log, log_output_log, &d.message);

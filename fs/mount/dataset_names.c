@@ -7,8 +7,8 @@
 
 #include "fs/util/bytes.h"
 
-/* Whether the root of a mount has an entry of this name or could not find it.
- */
+/* Returns whether the root of a mount has an entry of this name, or the name
+   cannot be a directory. */
 static bool is_reserved(const char *name)
 {
 	return !*name || !strcmp(name, ".") || !strcmp(name, "..") ||
@@ -24,7 +24,7 @@ static bool is_directory_taken(char (*names)[NAME_DIRECTORY_SIZE], size_t i)
 	return is_reserved(names[i]);
 }
 
-/* The length of a file name without ".beton". */
+/* Returns the length of a file name without ".beton". */
 static size_t directory_size(const char *file)
 {
 	static const char suffix[] = ".beton";

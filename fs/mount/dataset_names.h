@@ -8,9 +8,9 @@
 enum { NAME_DIRECTORY_SIZE = 256 };
 
 /*
- * Writes what files of a pattern have in common as a path that
- * name_datasets() takes: the part of the last name that precedes all special
- * characters, "dataset" if there is none.
+ * Writes the common part of the files of a pattern as a path for
+ * name_datasets(): the part of the last name before all special characters, or
+ * "dataset" if it is empty.
  */
 void name_pattern(const char *pattern, char out[NAME_DIRECTORY_SIZE]);
 

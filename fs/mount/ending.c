@@ -16,19 +16,20 @@
 #include "fs/util/thread.h"
 
 enum {
-	/* Between looks whether the session has ended: nothing says so while a
-	   thread of libfuse is held up. */
+	/* Milliseconds between checks whether the session has ended. No event
+	   reports this while a thread of libfuse waits. */
 	LOOK_MS = 1000,
-	/* From the end of the session to that of the threads. A disk that is
-	   alive answers earlier, one of a network, too. */
+	/* Seconds from the end of the session until the process ends. A working
+	   disk answers earlier, also over a network. */
 	PATIENCE_MS = 10000,
-	/* For the message, because the log may be on the same disk. */
+	/* Time for the message, because the log may be on the same disk. */
 	LOG_MS = 1000,
 };
 
 /*
- * libfuse would unmount, which a confined process cannot do. It leaves a mount
- * alone whose descriptor has POLLERR, as a pipe without a reader has.
+ * libfuse would unmount, which a confined process cannot do. If the descriptor
+ * of the mount has POLLERR, libfuse does not unmount. A pipe without a reader
+ * has it.
  */
 static void cut_off(struct ending *e)
 {
@@ -51,7 +52,7 @@ void ending_unmount(struct ending *e)
 			  e->mountpoint, strerror(-r));
 }
 
-/* The caller holds the lock. False: the time is over. */
+/* The caller holds the lock. Returns false if the time is over. */
 static bool waits(struct ending *e, const bool *what, int ms)
 {
 	const struct timespec end = clock_in_ms(ms);
@@ -84,8 +85,8 @@ static void give_up(struct ending *e)
 	_exit(EXIT_SYSTEM);
 }
 
-/* By a signal, or the kernel has let go of the mount, which libfuse learns when
-   it reads the next request. */
+/* The session ends by a signal, or by an unmount, which libfuse detects when it
+   reads the next request. */
 static bool has_ended(const struct ending *e)
 {
 	struct pollfd fd = { .fd = fuse_session_fd(e->session) };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a daemon. Its threads end when their requests are answered, which
- * a disk or a server of files that hangs can put off for ever. If that takes
- * too long, the process unmounts and ends with the requests open.
+ * The end of a daemon. Its threads end when their requests are answered. If a
+ * disk or a file server hangs, this may never happen. Therefore, after a time,
+ * the process unmounts and ends with the requests open.
  */
 #ifndef FS_MOUNT_ENDING_H
 #define FS_MOUNT_ENDING_H
@@ -32,18 +32,18 @@ struct ending {
 
 void ending_init(struct ending *e);
 
-/* Waits from now on for the end of the session, which is mounted: a signal
-   ends it, or somebody unmounts it. 0 or -errno. */
+/* Starts to wait for the end of the mounted session, by a signal or an unmount.
+   Returns 0 or -errno. */
 int ending_start(struct ending *e);
 
-/* All requests are answered: lets go of the mount, so that the session may be
-   destroyed. */
+/* Call after all requests are answered. Detaches from the mount, so that the
+   session may be destroyed. */
 void ending_disconnect(struct ending *e);
 
-/* Unmounts what the daemon has let go of. */
+/* Unmounts the mount from which the daemon has detached. */
 void ending_unmount(struct ending *e);
 
-/* All other threads of the daemon have ended. */
+/* Call after all other threads of the daemon have ended. */
 void ending_close(struct ending *e);
 
 #endif

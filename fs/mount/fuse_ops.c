@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operations lack forget, because inode numbers are computed, or never
- * given again; the kernel looks a path up again after -ESTALE. They lack flush,
- * access and, without -o xattr, getxattr: libfuse answers ENOSYS once per
- * mount, after which the kernel does not ask again.
+ * There is no forget operation, because inode numbers are computed or never
+ * reused; after -ESTALE the kernel looks a path up again. There is no flush, no
+ * access and, without -o xattr, no getxattr: libfuse answers ENOSYS once per
+ * mount, and the kernel sends no further requests.
  */
 #define FUSE_USE_VERSION 312
 
@@ -41,7 +41,7 @@ enum {
 /* Seconds that the kernel may cache entries: a year, because a mount never
    changes. */
 static const double for_long = 365 * 24 * 3600.0;
-/* A lookup tells the namespace that a name is in use. */
+/* A lookup marks a name as used in the namespace. */
 static const double for_now = 1;
 
 /* A thread's memory for replies. It only grows. */
@@ -72,7 +72,7 @@ static struct fuse_ops *ops_of(fuse_req_t req)
 	return fuse_req_userdata(req);
 }
 
-/* The only place that turns damaged data into an error number of the system. */
+/* Only this function converts damaged data to an error number of the system. */
 static void reply_error(fuse_req_t req, int r)
 {
 	fuse_reply_err(req, r == -BETON_ECORRUPT ? EIO : -r);
@@ -152,9 +152,9 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	ops->ready(ops->arg);
 }
 
-/* The process that made a request, whose groups are read from /proc: without
-   them, if that fails. The sandbox forbids /proc, and so the watcher opens it.
- */
+/* Returns the process that made a request, with its groups from /proc, or
+   without groups if that fails. The sandbox forbids /proc; therefore the
+   watcher opens the file. */
 static struct peer caller_of(fuse_req_t req)
 {
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
@@ -180,8 +180,9 @@ static bool may_read(const struct ns *ns, const struct peer *caller,
 	return peer_may(caller, &st, 4);
 }
 
-/* Any user may ask, so the answer has only what this one may read: of the
-   dataset that has this inode, or of all below the root. */
+/* Any user may call statfs(2). Therefore the reply contains only data that this
+   user may read: of the dataset with this inode, or of all datasets below the
+   root. */
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
 	const struct ns *ns = ops_of(req)->ns;
@@ -257,7 +258,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 
 /* --- extended attributes --- */
 
-/* `size` is the size of the caller's buffer; 0 asks for the size needed. */
+/* `size` is the size of the caller's buffer; 0 requests the size needed. */
 static void reply_xattr(fuse_req_t req, int r, const char *text, size_t need,
 			size_t size)
 {
@@ -299,7 +300,7 @@ static bool is_mixed_root(const struct ns *ns, fuse_ino_t ino)
 	return ino == FUSE_ROOT_ID && ns_is_mixed(ns);
 }
 
-/* The part of a listing that fits into one reply. */
+/* A part of a listing, which fits into one reply. */
 struct dirents {
 	fuse_req_t req;
 	struct ns *ns;
@@ -307,11 +308,13 @@ struct dirents {
 	size_t size;
 	size_t used;
 	bool plus;
-	/* Who sees only what it may read; NULL: all users see the same. */
+	/* The user, who sees only entries that this user may read; NULL: all
+	   users see the same entries. */
 	const struct peer *caller;
 };
 
-/* Appends a name; `next` is the offset after it. False: it does not fit. */
+/* Appends a name; `next` is the offset after it. Returns false if it does not
+   fit. */
 static bool append(struct dirents *d, const struct ns_name *name, off_t next)
 {
 	struct fuse_entry_param param = { .ino = 0 };
@@ -482,7 +485,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 			open_file_has_other_layout(&ops->files, f);
 	f->is_direct = fi->direct_io || fi->flags & O_DIRECT;
 	forget_size(ops, f);
-	/* If the caller was interrupted, the kernel will not release it. */
+	/* If the caller was interrupted, the kernel does not release the file:
+	   close it here. */
 	if (fuse_reply_open(req, fi))
 		open_file_close(&ops->files, f);
 }
@@ -526,13 +530,14 @@ static void read_slot(fuse_req_t req, struct open_file *f, size_t size,
 		return;
 	}
 	r = stream_slot(f->file.stream, batch, &slot);
-	/* Only the first part waits: the slot has the whole batch. */
+	/* Only the first part waits, because the slot then has the whole
+	   batch. */
 	if (!r && !off)
 		job_waited(f->job, (uint64_t)(clock_ns() - begin));
 	if (!r && !open_file_marks(&ops_of(req)->files, f, slot_marks(slot)))
 		r = -EIO;
 	size = min_u64(size, batch->vfile.size - off);
-	/* Counted before the reader can read the statistics. */
+	/* Count it before the reader can read the statistics. */
 	if (!r)
 		job_add(f->job, f->way, 0, size);
 	if (r)
@@ -570,7 +575,9 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		read_vfile(req, &f->file, size, (uint64_t)off);
 }
 
-/* --- from outside --- */
+/*
+ * --- interface ---
+ */
 
 int fuse_ops_open(const struct fuse_ops_options *options, struct fuse_ops **out)
 {
@@ -617,8 +624,8 @@ void fuse_ops_close(struct fuse_ops *ops)
 		return;
 	inval_close(ops->inval);
 	open_files_close(&ops->files);
-	/* Threads free theirs when they end. With -s the caller is the
-	   thread. */
+	/* Other threads free their memory when they end. If the session has one
+	   thread (-s), the caller is that thread. */
 	scratch_free(pthread_getspecific(ops->scratch));
 	pthread_key_delete(ops->scratch);
 	free(ops);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The operations of FUSE over a namespace: they decode requests, ask the
- * namespace, and reply. The only file that replies to the kernel.
- */
+/* The operations of FUSE over a namespace: they decode requests, call the
+   namespace, and reply. No other file replies to the kernel. */
 #ifndef FS_MOUNT_FUSE_OPS_H
 #define FS_MOUNT_FUSE_OPS_H
 
@@ -16,7 +14,7 @@ struct fuse_ops;
 struct log;
 struct watcher;
 
-/* What is pointed to outlives the operations. */
+/* All pointers must stay valid until the operations are closed. */
 struct fuse_ops_options {
 	struct ns *ns;
 	struct jobs *jobs;     /* counts readers of batches; may be NULL */
@@ -31,9 +29,9 @@ struct fuse_ops_options {
 
 int fuse_ops_open(const struct fuse_ops_options *options,
 		  struct fuse_ops **out);
-/* Between these calls, the page cache drops a batch when it is closed. The
-   session must be mounted there at the first and its loop have ended at the
-   second. */
+/* Between these two calls, the page cache drops a batch when it is closed. At
+   the first call the session must be mounted at the path, and at the second its
+   loop must have ended. */
 void fuse_ops_start_dropping(struct fuse_ops *ops, struct fuse_session *session,
 			     const char *mountpoint);
 void fuse_ops_stop_dropping(struct fuse_ops *ops);

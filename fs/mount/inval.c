@@ -21,7 +21,7 @@ enum {
 	WAITING_MAX = 256,
 	NAME_SIZE = 64,
 	/* Milliseconds that inval_close() answers requests before it aborts the
-	   connection, and between its looks for requests. */
+	   connection, and between its polls for requests. */
 	PATIENCE_MS = 2000,
 	LOOK_MS = 20,
 };
@@ -118,7 +118,7 @@ void inval_push(struct inval *d, uint64_t directory, const char *name)
 	pthread_cond_signal(&d->changed);
 }
 
-/* Whether a word of mountinfo is the path. mountinfo writes blanks and
+/* Returns whether a word of mountinfo is the path. mountinfo writes blanks and
    backslashes in octal. */
 static bool is_spelled(const char *word, const char *path)
 {
@@ -138,8 +138,8 @@ static bool is_spelled(const char *word, const char *path)
 	return !*word;
 }
 
-/* The minor number of the device of a mount, from mountinfo, because stat()
-   would send a request to the mount. 0: not a mountpoint. */
+/* Returns the minor number of the device of a mount, from mountinfo, because
+   stat() would send a request to the mount. 0: not a mountpoint. */
 static unsigned minor_of(const char *mountpoint)
 {
 	unsigned minor, found = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the kernel forget batches that were read through the page cache, which
- * would keep a second copy of each. It does so on a thread of its own, because
- * the kernel may wait for another request meanwhile.
+ * Makes the kernel drop batches that were read through the page cache, which
+ * would hold a second copy of each. A separate thread does this, because the
+ * kernel may wait for another request meanwhile.
  */
 #ifndef FS_MOUNT_INVAL_H
 #define FS_MOUNT_INVAL_H

@@ -9,9 +9,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* A file or a character device, such as /dev/null or a terminal. Of pipes only
-   those without a name, which are what /dev/stderr may be: a FIFO blocks
-   whoever opens it, until it is read. */
+/* Accepts a file or a character device, such as /dev/null or a terminal, and
+   unnamed pipes, because /dev/stderr may be one. Refuses a FIFO, because
+   opening it blocks until a process reads it. */
 static bool is_log(int fd)
 {
 	struct statfs fs;
@@ -31,7 +31,7 @@ int log_file_open(const char *path)
 			      O_NOCTTY,
 		      0600);
 
-	/* A FIFO that is not read, or a socket. */
+	/* ENXIO: a FIFO without a reader, or a socket. */
 	if (fd < 0)
 		return errno == ENXIO ? -EINVAL : -errno;
 	if (is_log(fd))

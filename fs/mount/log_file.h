@@ -6,8 +6,9 @@
 
 /*
  * Returns a descriptor for appending, or -errno; -EINVAL: it is a FIFO or the
- * like. Neither this nor writing blocks. The messages have names and SPECs of
- * all datasets, so a new file is for the mounting user alone.
+ * like. Neither this call nor writing blocks. Messages contain names and
+ * sampling specs of all datasets, so only the mounting user may read a new
+ * file.
  */
 int log_file_open(const char *path);
 

@@ -86,9 +86,10 @@ static void *watch_hangups(void *arg)
 	while (!sigwait(&hangup, &signal) && !atomic_load(&m->ends)) {
 		r = reopen(m);
 		if (r)
-			log_error(m->log,
-				  "log %s: %s; messages go on to the old file",
-				  m->path, reason(r));
+			log_error(
+				m->log,
+				"log %s: %s; messages still go to the old file",
+				m->path, reason(r));
 	}
 	return NULL;
 }

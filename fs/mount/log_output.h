@@ -19,17 +19,18 @@ struct log_output {
 	int fd;	    /* of the file; -1: none. The number never changes. */
 	char *path; /* of the file, absolute, owned; NULL: none */
 	atomic_bool started;
-	bool keeps_stderr;	 /* in the foreground */
-	struct watcher *watcher; /* opens the file again, talks to syslog */
+	bool keeps_stderr; /* in the foreground */
+	struct watcher
+		*watcher; /* opens the file again, and writes to syslog */
 	bool has_thread;
 	pthread_t thread; /* that waits for SIGHUP */
 	atomic_bool ends; /* the thread has to end */
 	struct log *log;  /* of the thread */
 };
 
-/* `path` may be NULL. Returns -errno if the file cannot be opened, after it
-   logged why; -EINVAL: it is a FIFO or the like. Blocks SIGHUP in this thread
-   and the threads that it starts. */
+/* `path` may be NULL. If the file cannot be opened, logs the reason and returns
+   -errno; -EINVAL: it is a FIFO or the like. Blocks SIGHUP in this thread and
+   the threads that it starts. */
 int log_output_open(struct log_output *m, const char *path, struct log *log);
 void log_output_close(struct log_output *m);
 

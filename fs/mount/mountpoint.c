@@ -21,7 +21,7 @@
 
 enum {
 	STALE_MAX = 16, /* dead mounts on one directory */
-	/* Of waiting for another process that unmounts: in all 2 s. */
+	/* Tries while another process unmounts: 2 s in all. */
 	TURN_MS = 10,
 	TURNS_MAX = 200,
 };
@@ -54,8 +54,9 @@ static bool is_stale(int error)
 	return error == ENOTCONN || error == ECONNABORTED;
 }
 
-/* Asks the daemon that serves a path or, if the path is "", a descriptor:
-   attributes in the kernel's cache outlive it. Returns an error number. */
+/* Sends a request to the daemon of a path or, if the path is "", of a
+   descriptor, because cached attributes outlive a daemon. Returns an error
+   number. */
 static int ask_daemon(int fd, const char *path, struct statx *st)
 {
 	int flags = AT_STATX_FORCE_SYNC | (*path ? 0 : AT_EMPTY_PATH);
@@ -73,8 +74,8 @@ static int stat_mountpoint(const char *path, bool *is_dir)
 	return e;
 }
 
-/* Root unmounts by descriptor, because the path may have a mount that lives by
-   now. */
+/* Root unmounts by descriptor, because the path may meanwhile have a working
+   mount. */
 static int detach_dead(const char *path)
 {
 	cleanup_fd int fd = -1;
@@ -93,9 +94,9 @@ static int detach_dead(const char *path)
 
 /*
  * fusermount3 unmounts by name. If two daemons find a dead mount, the slower
- * one would unmount the mount that the faster one has made meanwhile. So each
- * locks the parent directory from the look to the unmount. Returns a descriptor
- * to close; -1: there is no lock.
+ * one would unmount the new mount of the faster one. Therefore each locks the
+ * parent directory from the check to the unmount. Returns a descriptor to
+ * close; -1: there is no lock.
  */
 static int lock_parent(const char *path)
 {
@@ -119,7 +120,7 @@ static int lock_parent(const char *path)
 }
 
 /* Unmounts the dead mounts at a path, and counts them. Returns the error number
-   of what is there then; sets *is_dir if it is 0. */
+   of the path afterwards; sets *is_dir if it is 0. */
 static int uncover(const char *path, unsigned *count, bool *is_dir)
 {
 	int e = stat_mountpoint(path, is_dir);
@@ -150,7 +151,7 @@ static int make_directory(const char *path, struct log *log, bool *made)
 	return 0;
 }
 
-/* The N of "/dev/fd/N". -1: another path. */
+/* Returns the N of "/dev/fd/N", and -1 for any other path. */
 static int fd_of(const char *path)
 {
 	const char *digits = path + sizeof(fd_prefix) - 1;
@@ -185,8 +186,8 @@ static int check_fd(const char *path, struct log *log)
 					      : 0;
 }
 
-/* Mounts stack, as those of mount(8) do. A user who did not mean that finds one
-   mount after the end of the other. */
+/* Mounts stack, like those of mount(8). Log this, because the user may not
+   intend it. */
 static void warn_of_mount_below(const char *path, struct log *log)
 {
 	FILE *mounts = setmntent("/proc/self/mounts", "re");

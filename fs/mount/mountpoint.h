@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mountpoint: a directory, or "/dev/fd/N", an open /dev/fuse that another
- * process has mounted. Creates a missing directory, and unmounts what a
- * dead daemon left on it. Failures are logged.
+ * process has mounted. Creates a missing directory, and unmounts the mount of a
+ * dead daemon. Failures are logged.
  */
 #ifndef FS_MOUNT_MOUNTPOINT_H
 #define FS_MOUNT_MOUNTPOINT_H
@@ -11,8 +11,8 @@
 
 #include "fs/util/log.h"
 
-/* Whether the path is "/dev/fd/N" with N above 2, which must not be resolved.
- */
+/* Returns whether the path is "/dev/fd/N" with N above 2, which must not be
+   resolved. */
 bool mountpoint_is_fd(const char *path);
 
 /* Checks whether a mount is possible, and changes nothing. */
@@ -21,14 +21,15 @@ int mountpoint_check(const char *path, struct log *log);
 /* Sets *made if it created the directory: then call mountpoint_remove(). */
 int mountpoint_prepare(const char *path, struct log *log, bool *made);
 
-/* Unmounts what dead daemons left at a path. -ENOTCONN: it is still there. */
+/* Unmounts the mounts of dead daemons at a path. -ENOTCONN: one is still
+   there. */
 int mountpoint_clear(const char *path);
 
 /* Removes the directory if it is empty. */
 void mountpoint_remove(const char *path);
 
-/* What to do about a mount that was refused. `shared`: the mount was for other
-   users too. NULL: the cause is not known. */
+/* Returns the remedy for a mount that was refused. `shared`: the mount was for
+   other users too. NULL: the cause is unknown. */
 const char *mountpoint_explain(bool shared);
 
 #endif

@@ -11,7 +11,7 @@ enum {
 	/* Memory of an open file besides what ns_file.bytes counts, with the
 	   overhead of its allocations. */
 	FILE_BYTES = 512,
-	/* Milliseconds that a caller waits for memory of the budget. */
+	/* Milliseconds that a caller waits for memory. */
 	WAIT_MS = 10000,
 };
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The files of a mount that are open. Each is charged to the budget, and to its
- * user. All functions are thread-safe but open_files_init() and
- * open_files_close().
- */
+/* The open files of a mount. Each is charged to the budget, and to its
+   user. All functions are thread-safe but open_files_init() and
+   open_files_close(). */
 #ifndef FS_MOUNT_OPEN_FILES_H
 #define FS_MOUNT_OPEN_FILES_H
 
@@ -17,7 +15,7 @@ struct open_file {
 	struct open_file *prev, *next;
 	uint64_t ino;
 	struct ns_file file;
-	uid_t user;	  /* who opened it */
+	uid_t user;	  /* the user who opened it */
 	uint64_t charged; /* bytes of this opening, to the budget */
 	uint64_t pinned;  /* those and the batch's layout, to the user */
 	bool is_direct;	  /* bypasses the page cache */
@@ -47,17 +45,18 @@ int open_file_open(struct open_files *files, uint64_t ino, uid_t user,
 		   struct open_file **out);
 void open_file_close(struct open_files *files, struct open_file *file);
 
-/* Whether it is a batch without the samples whose metadata cannot be read. */
+/* Returns whether it is a batch without the samples whose metadata cannot be
+   read. */
 bool open_file_is_short(const struct open_file *file);
-/* Whether another open file has another layout of this batch. Pages of two
-   layouts must not mix in the page cache. */
+/* Returns whether another open file has another layout of this batch. Pages of
+   two layouts must not mix in the page cache. */
 bool open_file_has_other_layout(struct open_files *files,
 				const struct open_file *file);
 /*
  * A batch may be collated again between two reads, with other failed samples.
- * Whether this collation has the marks of the parts that were read before:
- * through this open file, or into the page cache that open files share. If not,
- * the read fails with EIO, and the reader has to open the file again.
+ * Returns whether this collation has the marks of the parts that were read
+ * before, through this open file or into the page cache that open files share.
+ * If not, the read fails with EIO, and the reader must open the file again.
  */
 bool open_file_marks(struct open_files *files, struct open_file *file,
 		     uint64_t marks);

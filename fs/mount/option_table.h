@@ -13,7 +13,7 @@
 
 #include "fs/util/typed.h"
 
-/* The keys of a SPEC. NULL: not given. */
+/* The keys of a sampling spec. NULL: not given. */
 struct opts_spec {
 	char *order;
 	char *batch;
@@ -65,13 +65,14 @@ struct options {
 
 enum opts_kind {
 	OPTS_MOUNT,  /* bool; passed through to the mount */
-	OPTS_ALWAYS, /* no member: on for every mount */
+	OPTS_ALWAYS, /* no member: always on */
 	OPTS_FLAG,   /* bool; for the daemon */
 	OPTS_CHOICE, /* const char *: the key of the row that was given last */
 	OPTS_NUMBER, /* uint64_t, of the row's type */
 	OPTS_WORD,   /* char *, owned: a word of the row's type */
 	OPTS_TEXT,   /* char *, owned */
-	OPTS_SPEC,   /* the same, a key of a SPEC: checked with the dataset */
+	OPTS_SPEC,   /* the same, a key of a sampling spec: checked with the
+			dataset */
 	OPTS_SUBSET, /* the same, or NAME:FILE, which may be given repeatedly */
 };
 
@@ -79,25 +80,27 @@ struct opts_row {
 	const char *key;
 	enum opts_kind kind;
 	size_t offset;
-	struct typed type; /* with OPTS_SPEC: for --help alone */
+	struct typed type; /* with OPTS_SPEC: only for --help */
 	const char *value; /* the value's name in --help; NULL: no value */
 	/* Lines of a sentence; word_at()'s words replace an '@'. */
 	const char *help;
 	const char *alias; /* an earlier key, which is never listed */
 };
 
-/* The row at an index; NULL past the end. */
+/* Returns the row at an index; NULL past the end. */
 const struct opts_row *opts_row_at(size_t i);
 
-/* The row of a key, which need not end with a NUL; NULL: there is none. */
+/* Returns the row of a key, which need not end with a NUL; NULL: there is
+   none. */
 const struct opts_row *opts_row_of(const char *key, size_t size);
 
-/* Whether an option is one of mount(8) or fstab(5) that has no meaning here. */
+/* Returns whether an option is one of mount(8) or fstab(5) that has no effect
+   here. */
 bool opts_is_ignored(const char *option, size_t size);
 
 void *opts_member(const struct options *opts, const struct opts_row *row);
 
-/* Whether the member is a char *, owned. */
+/* Returns whether the member is a char *, owned. */
 bool opts_is_text(const struct opts_row *row);
 
 #endif

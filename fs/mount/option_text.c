@@ -56,7 +56,7 @@ static void print_paragraph(FILE *out, const char *left, const char *help)
 	fprintf(out, "  %-24s%s\n", left, help);
 }
 
-/* The same as one line: a blank for each end of a line. */
+/* Prints the help as one line, with a blank for each end of a line. */
 static void print_line(FILE *out, const char *help)
 {
 	for (; *help; help++)
@@ -76,7 +76,7 @@ static void join_words(const char *(*word_at)(size_t i), const char *between,
 					 i ? between : "", word);
 }
 
-/* The row's help with its words in place of '@'. */
+/* Returns the row's help with its words in place of '@'. */
 static const char *help_of(const struct opts_row *row, char *out, size_t size)
 {
 	const char *mark = strchr(row->help, '@');
@@ -180,8 +180,8 @@ static bool print_row(FILE *out, const struct options *opts,
 	}
 }
 
-/* The rows that are set, of some kinds: a bit for each. The caller frees the
-   text. */
+/* Returns the rows of some kinds that are set; `kinds` has a bit for each. The
+   caller frees the text. */
 static char *print_rows(const struct options *opts, unsigned kinds,
 			const char *between)
 {

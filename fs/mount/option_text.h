@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options of a mount as text: for --help, --options and .betonfs/options,
-   for the SPEC of batches/default, and for mount(2). */
+   for the sampling spec of batches/default, and for mount(2). */
 #ifndef FS_MOUNT_OPTION_TEXT_H
 #define FS_MOUNT_OPTION_TEXT_H
 
@@ -14,15 +14,15 @@ void opts_list(FILE *out); /* one key per line */
    name, help; "key", key, value or words, help. */
 void opts_describe(FILE *out);
 
-/* The SPEC of the options, the options for mount(2) or fusermount3, and all
-   options that are set, one per line. The caller frees the text; NULL without
-   memory. */
+/* Return the sampling spec of the options, the options for mount(2) or
+   fusermount3, and all options that are set, one per line. The caller frees the
+   text; NULL if memory is short. */
 char *opts_spec(const struct options *opts);
 char *opts_mount(const struct options *opts);
 char *opts_text(const struct options *opts);
 
 /* Writes "key=value" as a line of .betonfs/options, in which no value can look
-   like another line. name_unquote() turns the value back. */
+   like another line. name_unquote() reverts this. */
 void opts_print(FILE *out, const char *key, const char *value);
 
 #endif

@@ -216,7 +216,7 @@ static int parse_letter(struct options *opts, int letter, struct log *log)
 	return -EINVAL;
 }
 
-/* What getopt_long() refused: it returned '?' or ':'. */
+/* Logs the option that getopt_long() refused, when it returned '?' or ':'. */
 static int refuse_letter(int letter, char *const *argv, struct log *log)
 {
 	const char *word = argv[optind - 1];
@@ -267,8 +267,9 @@ static int add_dataset(struct options *opts, char *path)
 	return 0;
 }
 
-/* Splits a path off a list, at a colon that is not part of "://". "\:" is a
-   colon within a path. The caller frees the path; NULL without memory. */
+/* Takes the first path off a list, up to a colon that is not part of "://".
+   "\:" is a colon within a path. The caller frees the path; NULL without
+   memory. */
 static char *next_path(const char **list)
 {
 	const char *s = *list;
@@ -325,8 +326,9 @@ static const enum setting of_a_mount[] = {
 	SETTING_COLD_SIZE, SETTING_BLOCK, SETTING_WINDOW
 };
 
-/* Whether a setting may set its option. A size belongs to a cache and a key to
-   an order, so that it does not apply if the user chose another of these. */
+/* Returns whether a setting may set its option. A size belongs to a cache, and
+   a key to an order. It does not apply if the user chose another cache or
+   order. */
 static bool is_free(const struct options *opts, enum setting s)
 {
 	switch (s) {
@@ -352,14 +354,15 @@ static int take_settings(struct options *opts, struct log *log)
 	struct settings s;
 	int r = settings_read(opts->settings, log, &s);
 
-	/* Ask for all settings before any is set, which changes answers. */
+	/* Check all settings before one is set, because setting one changes the
+	   result for others. */
 	for (size_t i = 0; i < ARRAY_LEN(of_a_mount) && !r; i++) {
 		enum setting key = of_a_mount[i];
 
 		take[key] = s.of[key].is_set && is_free(opts, key);
 		if (s.of[key].is_set)
-			settings_say(&s, key, take[key] ? taken : left,
-				     sizeof(taken));
+			settings_print(&s, key, take[key] ? taken : left,
+				       sizeof(taken));
 	}
 	for (size_t i = 0; i < SETTINGS && !r; i++) {
 		char text[2 * SETTING_SIZE];

@@ -25,14 +25,14 @@
 
 enum { RULESET_VERSION = 1 };
 
-/* What the rules are about: all of it is refused unless a rule allows it. */
+/* The kinds of access that landlock refuses, because no rule allows them. */
 struct ruleset {
 	uint64_t files;
 	uint64_t ports;
 	uint64_t scopes;
 };
 
-/* What each version of landlock added. */
+/* The additions of each version of landlock. */
 static const struct {
 	int version;
 	struct ruleset added;
@@ -183,7 +183,7 @@ int sandbox_enter(enum sandbox_layers layers)
 	if (!layers)
 		return 0;
 	load_early();
-	/* Both layers demand it of processes without privileges. */
+	/* Both layers require this of processes without privileges. */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
 	if (layers & SANDBOX_LANDLOCK)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sandbox: the daemon gives up, for good, all that it no longer needs when
- * it serves a mount. Afterwards it opens no file of any path, starts no
- * program, and reaches no other process or network. Descriptors that are open
- * already keep working.
+ * The sandbox: the daemon permanently drops all rights that serving a mount
+ * does not need. Afterwards it opens no path, starts no program, and reaches no
+ * other process or network. Open descriptors still work.
  */
 #ifndef FS_MOUNT_SANDBOX_H
 #define FS_MOUNT_SANDBOX_H
@@ -16,15 +15,16 @@ enum sandbox_layers {
 	SANDBOX_ALL = SANDBOX_LANDLOCK | SANDBOX_SECCOMP,
 };
 
-/* The layers that this kernel offers. */
+/* Returns the layers that this kernel offers. */
 enum sandbox_layers sandbox_offered(void);
 
 /* "landlock,seccomp", the name of one layer, or "none". */
 const char *sandbox_name(enum sandbox_layers layers);
 
 /*
- * Confines this thread and those that it starts from here on; the system calls
- * of all threads. 0 or -errno, after which the process may be confined in part.
+ * Confines this thread and the threads that it starts later; the filter of
+ * system calls applies to all threads. Returns 0 or -errno. After a failure the
+ * process may be confined in part.
  */
 int sandbox_enter(enum sandbox_layers layers);
 

@@ -112,8 +112,8 @@ static const struct call calls[] = {
 	CALL_IF(fcntl, 1, ~0u, F_ADD_SEALS),
 	CALL_IF(fcntl, 1, ~0u, F_SETLEASE),
 
-	/* Threads. The flags of clone3 are in memory, out of a filter's sight.
-	 */
+	/* Threads. The flags of clone3 are in memory, which a filter cannot
+	   read. */
 	CALL_IF(clone, 0, CLONE_THREAD | NAMESPACES, CLONE_THREAD),
 	{ SYS_clone3, UNKNOWN, 0, 0, 0 },
 	CALL(set_robust_list),
@@ -168,8 +168,8 @@ static const struct call calls[] = {
 
 #if SANDBOX_IS_WATCHED
 	/* LeakSanitizer stops all threads by a process that shares their memory
-	   and traces them. If it cannot have this process, a report or the end
-	   of the daemon hangs or fails. Reports need files: sandbox.c. */
+	   and traces them. Without this process, a report or the end of the
+	   daemon hangs or fails. Reports need files: sandbox.c. */
 	CALL_IF(clone, 0, ~0u,
 		CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED),
 	CALL(ptrace),
@@ -190,7 +190,7 @@ static const struct call calls[] = {
 	CALL(readlink),
 #endif
 #ifdef __x86_64__
-	/* What newer machines never had. */
+	/* Calls that newer architectures never had. */
 	CALL(epoll_wait),
 	CALL(poll),
 	CALL(dup2),

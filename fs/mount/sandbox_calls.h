@@ -3,7 +3,7 @@
 #ifndef FS_MOUNT_SANDBOX_CALLS_H
 #define FS_MOUNT_SANDBOX_CALLS_H
 
-/* AddressSanitizer and ThreadSanitizer look into their own process. */
+/* AddressSanitizer and ThreadSanitizer inspect their own process. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #	define SANDBOX_IS_WATCHED 1
 #else

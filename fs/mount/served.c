@@ -31,8 +31,8 @@ static int open_dataset(struct served *s, struct served_dataset *dataset)
 	}
 }
 
-/* The owner and the modes of a dataset's file hold for all files made of it,
-   unless options set others. */
+/* Unless options set others, all files have the owner and the modes of the
+   dataset's file. */
 static struct ns_owner owner_of(const struct served *s, const struct stat *st)
 {
 	const struct options *o = s->opts;
@@ -98,9 +98,10 @@ static char *text_of_options(const struct served *s,
 }
 
 /*
- * Those who may read every dataset. Files have one owner and one group, so it
- * may leave out users who could read all, and never lets in one who could not:
- * a user of the last class of these files may be of any class of a dataset's.
+ * Restricts the modes to users who may read every dataset. Files have one owner
+ * and one group. Therefore the result may exclude users who could read all, but
+ * never admits a user who could not: a user of the last class of these files
+ * may be of any class of a dataset's file.
  */
 static struct ns_owner owner_of_all(const struct served *s)
 {
@@ -156,7 +157,7 @@ static void open_zerocopy(struct served *s)
 		.log = s->log,
 		.allow = s->opts->allow_other ? ZEROCOPY_ALLOW_OTHER
 					      : ZEROCOPY_ALLOW_ROOT,
-		.max_bytes = engine_lendable(s->engine),
+		.max_bytes = engine_shareable(s->engine),
 		.budget = engine_budget(s->engine),
 		.jobs = s->jobs,
 	};
@@ -221,7 +222,8 @@ static int note_tiers(struct served *s)
 	return 0;
 }
 
-/* Direct reads need the file opened again, which the sandbox forbids. */
+/* Try direct reads now, because they open the file again, which the sandbox
+   forbids. */
 static void try_direct(const struct served *s)
 {
 	if (engine_choice(s->engine)->mode != CACHE_PROCESS)
@@ -237,7 +239,7 @@ static int open_engine(struct served *s)
 	struct engine_options options = {
 		.log = s->log,
 		.threads = (unsigned)o->jobs,
-		.ahead = (unsigned)o->prefetch,
+		.prefetch = (unsigned)o->prefetch,
 		.choice = {
 			.cache_size = o->cache_size == OPTS_UNSET
 					      ? 0
@@ -307,7 +309,8 @@ void served_close(struct served *s)
 {
 	zerocopy_close(s->zerocopy);
 	fuse_ops_close(s->ops);
-	/* Read-ahead uses subsets, which the namespace owns. */
+	/* Stop the engine first, because read-ahead uses subsets that the
+	   namespace owns. */
 	engine_stop(s->engine);
 	ns_close(s->ns);
 	jobs_close(s->jobs);

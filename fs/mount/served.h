@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * All that a mount serves: datasets, the engine, the namespace, zero-copy
- * delivery and the operations of FUSE.
- */
+/* The parts of a mount: datasets, the engine, the namespace, zero-copy delivery
+   and the operations of FUSE. */
 #ifndef FS_MOUNT_SERVED_H
 #define FS_MOUNT_SERVED_H
 
@@ -64,14 +62,14 @@ struct served {
 int exit_failed(struct log *log, const char *what, int r);
 
 /*
- * Opens all datasets and what serves them; the first six members are set.
- * Returns an exit code after it logged the failure; the caller calls
- * served_close() in any case. The thread that answers the kernel's INIT calls
- * `ready`.
+ * Opens all datasets and the parts that serve them; the caller has set the
+ * first six members. Returns an exit code after it logged the failure; the
+ * caller calls served_close() in any case. The thread that answers the kernel's
+ * INIT calls `ready`.
  */
 int served_open(struct served *served, void (*ready)(void *arg), void *arg);
-/* Starts the threads of what served_open() opened; it has none before. Returns
-   an exit code as above. */
+/* Starts the threads; served_open() starts none. Returns an exit code as
+   above. */
 int served_start(struct served *served);
 void served_close(struct served *served);
 

@@ -27,7 +27,8 @@ enum {
 	SOCKET = STDERR_FILENO + 1,
 };
 
-/* So that killall(1) and pkill(1) that look for the daemon do not find it. */
+/* A name of its own, so that killall(1) and pkill(1) for the daemon do not
+   match the watcher. */
 static const char process_name[] = "betonfs-watch";
 
 enum request_kind {
@@ -153,7 +154,7 @@ static void (*const handlers[WATCH_REQUESTS])(struct duties *d,
 	[WATCH_OPEN_STATUS] = on_open_status,
 };
 
-/* Until the daemon ends. */
+/* Serves requests until the daemon ends. */
 static void serve_requests(struct duties *d)
 {
 	struct request q;
@@ -172,9 +173,9 @@ static void serve_requests(struct duties *d)
 }
 
 /*
- * Leaves the terminal, the directory and the signals of the daemon. Every other
- * descriptor goes: a /dev/fuse would keep the mount alive, and a pipe would
- * keep its reader waiting.
+ * Detaches from the terminal, the directory and the signals of the daemon.
+ * Closes every other descriptor, because a /dev/fuse would keep the mount
+ * alive, and a pipe would keep its reader waiting.
  */
 static void let_go(int socket)
 {
@@ -206,7 +207,7 @@ static void watch(int socket, struct duties *d, pid_t daemon)
 
 	prctl(PR_SET_NAME, process_name);
 	let_go(socket);
-	/* In the name of the daemon. */
+	/* Log with the name of the daemon. */
 	snprintf(name, sizeof(name), "betonfs[%d]", (int)daemon);
 	openlog(name, 0, LOG_DAEMON);
 	serve_requests(d);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The watcher: a process that is forked before the daemon confines itself, and
- * does what the daemon then cannot do. It opens the log again and the status of
+ * The watcher: a process that is forked before the daemon enters its sandbox,
+ * for work that the sandbox forbids. It opens the log again and the status of
  * callers, passes messages to syslog(3), and unmounts, also if the daemon was
- * killed. It holds no descriptor of the daemon's.
+ * killed. It holds no descriptor of the daemon.
  */
 #ifndef FS_MOUNT_WATCHER_H
 #define FS_MOUNT_WATCHER_H
@@ -19,17 +19,17 @@ struct watcher {
 	bool is_lost;	      /* an answer did not come; guarded by lock */
 };
 
-/* Forks, so that the process may have no threads. Both paths are absolute and
-   must outlive the watcher. `mountpoint` is NULL if another process unmounts,
-   `log` if there is no file. */
+/* Forks; therefore the process must not have threads yet. Both paths are
+   absolute and must outlive the watcher. `mountpoint` is NULL if another
+   process unmounts, `log` if there is no file. */
 int watcher_start(struct watcher *watcher, const char *mountpoint,
 		  const char *log);
 
-/* The daemon is about to mount: from here on the watcher unmounts as soon as
-   the daemon ends. `made`: it removes the directory, too. */
+/* Call before the daemon mounts. From then on the watcher unmounts as soon as
+   the daemon ends. `made`: it also removes the directory. */
 void watcher_mounting(struct watcher *watcher, bool made);
 
-/* Unmounts what is dead: the caller has closed /dev/fuse. */
+/* Unmounts the dead mount; the caller has closed /dev/fuse. */
 int watcher_unmount(struct watcher *watcher);
 
 /* Opens the log again, to append to it. Returns a descriptor or -errno. */
@@ -39,8 +39,8 @@ int watcher_open_log(struct watcher *watcher);
    descriptor or -errno. Thread-safe. */
 int watcher_open_status(struct watcher *watcher, pid_t pid);
 
-/* Thread-safe. Never waits: a message is lost if the process is gone, or if it
-   waits for syslog(3) with many others. */
+/* Thread-safe. Never waits: if the process has ended, or many messages wait for
+   syslog(3), the message is lost. */
 void watcher_syslog(struct watcher *watcher, int priority, const char *message);
 
 /* Waits until the process has ended. Does nothing if there is none. */

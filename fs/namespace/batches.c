@@ -13,8 +13,8 @@ static const char suffix[] = ".batch";
 
 /* --- batches/ --- */
 
-/* The link `default` has number 0, which no SPEC has, and is never forgotten.
- */
+/* The link `default` has number 0, which no spec has, and is never
+   forgotten. */
 static const char *target_of(struct ns *ns, const struct ns_object *link,
 			     struct ns_named **spec)
 {
@@ -125,7 +125,7 @@ static struct ns_object in_batches(struct ns *ns,
 
 /* --- batches/SPEC/EPOCH/ --- */
 
-/* Makes the object of a batch's name. Reads no layout. */
+/* Computes the object of a batch's name. Reads no layout. */
 static int batch_named(struct ns *ns, struct ns_named *epoch, const char *name,
 		       uid_t user, struct ns_object *out)
 {
@@ -165,8 +165,8 @@ static int epoch_find(struct ns *ns, const struct ns_object *dir,
 	return r ? r : ns_attr(ns, &object, out);
 }
 
-/* Emits the batches of one piece, from `first` on. False: the listing is full.
- */
+/* Emits the batches of one piece, from `first` on. Returns false if the listing
+   is full. */
 static bool list_piece(const struct ns_named *piece, uint64_t first,
 		       const struct ns_listing *listing)
 {
@@ -222,8 +222,9 @@ int ns_batch_name(struct ns *ns, const struct ns_object *object,
 	return 0;
 }
 
-/* The directory of an epoch or a batch. A forgotten one is looked up again
-   before it is listed, so its parent does not matter. */
+/* Returns the directory of an epoch or a batch. If it was forgotten, the kernel
+   looks it up again before it lists it; therefore its parent does not matter
+   then. */
 static struct ns_object parent_of(struct ns *ns, const struct ns_object *object,
 				  enum ns_kind kind)
 {
@@ -244,10 +245,8 @@ static struct ns_object epoch_parent(struct ns *ns,
 
 /* --- a batch --- */
 
-/*
- * Makes the layout again if the last one met I/O errors: the size returned here
- * must be that of the batch that is opened next.
- */
+/* If the last layout met I/O errors, computes it again, because the size
+   returned here must be that of the batch that is opened next. */
 static int batch_of(struct ns *ns, const struct ns_object *object,
 		    struct ns_named **piece, struct batch **out)
 {
@@ -321,7 +320,7 @@ static struct ns_object batch_parent(struct ns *ns,
 
 /* --- the way of a path to a batch --- */
 
-/* Whether lookups in it read no dataset, and lead to a batch. */
+/* Returns whether lookups in it read no dataset, and lead to a batch. */
 static bool is_on_the_way(const struct ns_object *dir)
 {
 	if (dir->kind == NS_FIXED)

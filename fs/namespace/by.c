@@ -61,7 +61,7 @@ static uint64_t group_key(const struct ns_object *dir)
 	return ns_ino(&field);
 }
 
-/* The group behind by/FIELD/ or one of its directories. */
+/* Returns the group of by/FIELD/ or one of its directories. */
 static int group_get(struct ns *ns, const struct ns_object *dir,
 		     const struct group **out)
 {
@@ -80,8 +80,8 @@ static void group_put(struct ns *ns, const struct ns_object *dir)
 	memo_put(ns->groups, group_key(dir));
 }
 
-/* The same for by/FIELD/VALUE/. If the dataset was modified, it may have fewer
-   values than at the lookup of the directory. */
+/* Returns the group of by/FIELD/VALUE/. If the dataset was modified, it may
+   have fewer values than at the lookup of the directory. */
 static int group_get_value(struct ns *ns, const struct ns_object *dir,
 			   const struct group **out)
 {
@@ -306,7 +306,7 @@ static void add_class(char out[VALUE_NAME_SIZE], size_t n, const char *class)
 	out[end] = '\0';
 }
 
-/* The name that a directory is listed with. */
+/* Writes the name of a directory in listings. */
 static void value_name(const struct ns *ns, const struct ns_object *dir,
 		       char out[VALUE_NAME_SIZE], int64_t value,
 		       unsigned digits)
@@ -338,7 +338,7 @@ static bool parse_value(const char *name, unsigned digits, int64_t *out)
 	return true;
 }
 
-/* A directory has its plain name, too, even if it is listed with another. */
+/* A directory also has its plain name, even if listings show a longer one. */
 static bool find_name(const struct ns *ns, const struct ns_object *dir,
 		      const struct group *group, const char *name,
 		      uint64_t *ordinal)

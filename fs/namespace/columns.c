@@ -24,7 +24,7 @@ static struct ns_object in_columns(struct ns *ns,
 	return ns_make(object, NS_FIXED, 0, NS_COLUMNS);
 }
 
-/* --- columns/STEM/ --- */
+/* --- columns/FIELD/ --- */
 
 static int column_lookup(struct ns *ns, const struct ns_object *dir,
 			 const char *name, struct ns_entry *out)
@@ -48,8 +48,8 @@ static int column_lookup(struct ns *ns, const struct ns_object *dir,
 	return ns_value_entry(ns, &object, record, out);
 }
 
-/* Lists samples [first, first + n). False: the listing is full. `records` is
-   NULL if names do not need them. */
+/* Lists samples [first, first + n). Returns false if the listing is full.
+   `records` is NULL if names do not need them. */
 static bool emit_run(struct ns *ns, const struct ns_object *dir,
 		     const struct ns_listing *listing, const uint8_t *records,
 		     uint64_t range[2])
@@ -98,7 +98,7 @@ static int column_list(struct ns *ns, const struct ns_object *dir,
 	return r;
 }
 
-/* --- columns/STEM.npy --- */
+/* --- columns/FIELD.npy --- */
 
 static void array_close(struct ns_file *file)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The namespace of a mount: inode number <-> object, names, attributes, the
- * entries of directories and the contents of files. An object is arithmetic on
- * a few numbers, so lookups leave nothing behind, with one exception: sampling
- * specs and epochs get numbers when they are named, and a bounded number of
- * names is remembered. Independent of FUSE. Thread-safe.
+ * entries of directories and the contents of files. An object is a few numbers,
+ * so lookups need no memory, with one exception: sampling specs and epochs get
+ * numbers at their first lookup, and the namespace stores a bounded number of
+ * names. Independent of FUSE. Thread-safe.
  *
  * Functions return 0 or -errno. -BETON_ECORRUPT means a damaged value; the
- * function that found the damage logged it. -ESTALE: the name of the object was
- * forgotten; a lookup of its path makes it again, with another number.
+ * function that found the damage logged it. -ESTALE: the namespace dropped the
+ * name of the object; a lookup of its path creates it again, with another
+ * number.
  */
 #ifndef FS_NAMESPACE_NS_H
 #define FS_NAMESPACE_NS_H
@@ -104,11 +105,11 @@ struct ns_options {
 	uint32_t num_tops;
 	struct engine *engine; /* outlives the namespace */
 	struct log *log;
-	char *const *subsets; /* NAME:FILE, that SPECs may name */
+	char *const *subsets; /* NAME:FILE, that sampling specs may name */
 	size_t num_subsets;
 	bool names_classes;	  /* in by/: "207-golden_retriever" */
 	const char *default_spec; /* the target of batches/default */
-	/* The jobs that statistics count, and the mount that they name. NULL:
+	/* The jobs of the statistics, and the name of the mount in them. NULL:
 	   no statistics. Both outlive the namespace. */
 	struct jobs *jobs;
 	const char *mountpoint;
@@ -123,21 +124,23 @@ int ns_open(const struct ns_options *options, struct ns **out);
 void ns_close(struct ns *ns);
 
 /* `user` makes the lookup. A new name counts against this user's share of the
-   remembered names. */
+   stored names. */
 int ns_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
 	      uid_t user, struct ns_entry *out);
 int ns_attr(struct ns *ns, const struct ns_object *object,
 	    struct ns_entry *out);
 void ns_stat(const struct ns *ns, const struct ns_entry *entry,
 	     struct stat *out);
-/* Type, inode number and owner only, for an object that cannot be read. */
+/* Returns only type, inode number and owner, for an object that cannot be
+   read. */
 void ns_stat_object(const struct ns *ns, const struct ns_object *object,
 		    struct stat *out);
 struct ns_object ns_parent(struct ns *ns, const struct ns_object *object);
 int ns_readlink(struct ns *ns, const struct ns_object *link,
 		char out[SPEC_TEXT_MAX]);
-/* The text of an extended attribute, without a NUL; and the names of all of an
-   object's, each with a NUL. -ENODATA: the object has none of that name. */
+/* Write the text of an extended attribute, without a NUL, and the names of all
+   attributes of an object, each with a NUL. -ENODATA: the object has no
+   attribute of that name. */
 int ns_xattr(struct ns *ns, const struct ns_object *object, const char *name,
 	     char out[NS_XATTR_MAX], size_t *size);
 int ns_xattr_names(struct ns *ns, const struct ns_object *object,
@@ -146,15 +149,16 @@ int ns_xattr_names(struct ns *ns, const struct ns_object *object,
    of its file in bytes, for statfs(2). 0 for the root above several. */
 uint64_t ns_files(const struct ns *ns, uint32_t dataset);
 uint64_t ns_bytes(const struct ns *ns, uint32_t dataset);
-/* How many numbers of datasets there are, with that of the root. */
+/* Returns the number of dataset numbers, with that of the root. */
 uint32_t ns_datasets(const struct ns *ns);
-/* Whether there are several datasets, and some users may not read all. */
+/* Returns whether there are several datasets, and some users may not read
+   all. */
 bool ns_is_mixed(const struct ns *ns);
 
 /* One name of a directory. */
 struct ns_name {
 	const char *name; /* valid during the call */
-	uint64_t next;	  /* where a listing continues after it */
+	uint64_t next;	  /* the offset at which a listing continues */
 	struct ns_entry entry;
 	bool has_attr; /* of entry, only the object is set otherwise */
 };
@@ -163,7 +167,7 @@ struct ns_name {
 struct ns_listing {
 	uint64_t first;
 	uint64_t hint;	/* about how many entries emit() will take */
-	bool with_attr; /* emit attributes, where they are cheap */
+	bool with_attr; /* also emit attributes that are cheap to compute */
 	uid_t user;	/* as in ns_lookup() */
 	bool (*emit)(void *arg, const struct ns_name *name);
 	void *arg;
@@ -194,18 +198,18 @@ int ns_open_file(struct ns *ns, const struct ns_object *object,
 void ns_close_file(struct ns_file *file);
 
 /*
- * The way of a path to a batch, for callers that must not wait for a disk.
- * ns_batch_lookup() is ns_lookup() for names on that way; other names and
- * directories are -EINVAL. ns_batch_stream() opens the stream of a batch, which
- * the caller closes before the namespace, and returns the batch's number in it.
- * -EINVAL: not a batch. -ESTALE: its name was forgotten.
+ * Lookups of the path of a batch, for callers that must not wait for a disk.
+ * ns_batch_lookup() is ns_lookup() for the names in such a path; other names
+ * and directories are -EINVAL. ns_batch_stream() opens the stream of a batch,
+ * which the caller closes before the namespace, and returns the batch's number
+ * in it. -EINVAL: not a batch. -ESTALE: the namespace dropped its name.
  */
 int ns_batch_lookup(struct ns *ns, const struct ns_object *dir,
 		    const char *name, uid_t user, struct ns_object *out);
 int ns_batch_stream(struct ns *ns, const struct ns_object *object,
 		    struct stream **out, uint64_t *number);
 
-/* To be called once for every file that is going to be read: if it is a batch,
+/* Call it once for every file before its first read. If the file is a batch,
    the engine prefetches the batches after it. */
 void ns_note_file(const struct ns_file *file);
 

@@ -77,7 +77,8 @@ void ns_stat_object(const struct ns *ns, const struct ns_object *object,
 	mode_t type = row_of(ns, object)->type;
 
 	/* A value has names under samples/, columns/ and perhaps by/. The link
-	   count is 1 all the same: else tar would look for the other names. */
+	   count is 1 nevertheless, because otherwise tar would search for the
+	   other names. */
 	*out = (struct stat){
 		.st_ino = ns_ino(object),
 		.st_mode = type | (S_ISDIR(type)   ? owner->dir_mode

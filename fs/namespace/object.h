@@ -16,13 +16,12 @@ struct ns_row {
 	mode_t type; /* S_IFDIR, S_IFREG, S_IFLNK */
 	int (*lookup)(struct ns *ns, const struct ns_object *dir,
 		      const char *name, struct ns_entry *out);
-	/* The same, where a lookup makes names on behalf of a user. */
+	/* Like lookup, if it creates names on behalf of a user. */
 	int (*find)(struct ns *ns, const struct ns_object *dir,
 		    const char *name, uid_t user, struct ns_entry *out);
 	int (*list)(struct ns *ns, const struct ns_object *dir,
 		    const struct ns_listing *listing);
-	/* Sets size, may_change and time where they are not 0. NULL: all
-	   are 0. */
+	/* Sets size, may_change and time unless they are 0. NULL: all are 0. */
 	int (*attr)(struct ns *ns, const struct ns_object *object,
 		    struct ns_entry *out);
 	int (*open)(struct ns *ns, const struct ns_object *object,
@@ -65,7 +64,7 @@ struct ns_tree {
 	struct dataset *ds; /* NULL: the root above several */
 	char *name;	    /* owned */
 	struct ns_owner owner;
-	struct ns_owner control; /* of .betonfs/ and all in it */
+	struct ns_owner control; /* of .betonfs/ and everything below it */
 	struct timespec time;	 /* of its objects: the dataset's mtime */
 	struct ns_text texts[NS_FIXED_END];
 	struct subset *subsets;
@@ -93,7 +92,7 @@ static inline struct ns_tree *ns_tree(const struct ns *ns,
 	return &ns->trees[object->dataset];
 }
 
-/* The dataset that an object is of. */
+/* Returns the dataset of an object. */
 static inline struct dataset *ns_dataset(const struct ns *ns,
 					 const struct ns_object *object)
 {

@@ -9,11 +9,12 @@
 
 #include "fs/namespace/object.h"
 
-/* The extension of a value's file. An image with damaged metadata has none: it
-   is listed, and reading it fails. */
+/* The extension of a value's file. An image with damaged metadata has no
+   extension; listings contain it, and reading it fails. */
 const char *ns_value_extension(const struct field *f, const uint8_t *record);
 
-/* The metadata of a sample. The caller frees it, also if *r is an error. */
+/* Reads the metadata of a sample. The caller frees it, also if *r is an
+   error. */
 uint8_t *ns_value_record(struct dataset *ds, uint64_t sample, int *r);
 
 /* Fills an entry from the sample's record. */

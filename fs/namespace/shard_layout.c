@@ -94,7 +94,7 @@ static const char *extension_of(const struct field *f, enum beton_mode mode)
 	return f->type->decoder ? f->type->decoder : field_extension(f, mode);
 }
 
-/* Whether the extension is enough of a name. */
+/* Returns whether the extension alone identifies the member. */
 static bool is_alone(const struct format *format, uint32_t field)
 {
 	const char *extension =
@@ -128,7 +128,7 @@ static void member_name(const struct shard *s, const struct shard_member *m,
 
 /* --- the layout --- */
 
-/* Only a damaged value is left out, while a failed read is an error. */
+/* A damaged value is left out; a failed read is an error. */
 static int add_members(struct shard *s, uint64_t sample, const uint8_t *record)
 {
 	const struct format *format = &s->ds->format;
@@ -217,7 +217,8 @@ uint64_t shard_bytes(const struct shard *s)
 
 /* --- reading --- */
 
-/* The last member that starts at or before `off`, which some member covers. */
+/* Returns the last member that starts at or before `off`. Some member covers
+   `off`. */
 static size_t member_at(const struct shard *s, uint64_t off)
 {
 	size_t low = 0, high = s->num_members - 1, mid;
@@ -237,7 +238,7 @@ static void make_head(const struct vfile *vfile, const struct segment *segment,
 		      uint64_t skip, void *buf, size_t size)
 {
 	const struct shard *s = ((const struct shard_file *)vfile)->shard;
-	const struct shard_member *m = &s->members[segment->row];
+	const struct shard_member *m = &s->members[segment->index];
 	char name[TAR_NAME_MAX + 1], head[HEAD_MAX];
 	struct sample_file file;
 
@@ -280,7 +281,7 @@ static void shard_segment(const struct vfile *vfile, uint64_t off,
 					 .start = m->start,
 					 .size = payload_start - m->start,
 					 .make = make_head,
-					 .row = (uint32_t)i };
+					 .index = (uint32_t)i };
 	else if (off < contents_end)
 		*out = (struct segment){ .kind = SEGMENT_RANGE,
 					 .start = payload_start,

@@ -28,7 +28,7 @@ struct shard {
 	struct shard_member *members; /* owned */
 };
 
-/* How many there are. */
+/* Returns the number of shards. */
 uint64_t shard_count(const struct dataset *ds);
 
 /* Leaves out values with damaged metadata, which is already logged. The dataset
@@ -55,7 +55,7 @@ enum {
 	TAR_END_SIZE = 2 * TAR_BLOCK, /* zeros at the end of an archive */
 };
 
-/* A header has room for so large a file and no larger. */
+/* The largest file size that a header can contain. */
 #define TAR_SIZE_MAX (((uint64_t)1 << 33) - 1)
 
 /* A regular file that all users may read and root owns. A header cannot contain

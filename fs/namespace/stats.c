@@ -35,14 +35,14 @@ struct way_facts {
 };
 
 struct rank_facts {
-	struct jobs_rank told;
-	/* From the last report of the loaders. */
+	struct jobs_rank report;
+	/* Computed from the last report of the loaders. */
 	double samples_per_s;
 	double wait_share;
 	double queue_fill;
 };
 
-/* Of jobs, in their order. */
+/* The ranks of jobs, in the order of the jobs. */
 struct ranks {
 	struct rank_facts *list; /* owned */
 	size_t n;
@@ -94,23 +94,22 @@ static const struct metric totals[] = {
 	{ "cache.used", "cache_used_bytes", "bytes", GAUGE,
 	  OF(engine.cache.used_bytes), "Memory that the page cache takes." },
 	{ "cache.hits", "cache_hits", NULL, COUNTER, OF(engine.cache.hits),
-	  "Values that were in the page cache when they were needed." },
+	  "Values in the page cache when a batch needed them." },
 	{ "cache.stalled", "prefetch_stalled", NULL, COUNTER,
 	  OF(engine.cache.stalled),
-	  "Values that were still being read when they were needed." },
+	  "Values still being read when a batch needed them." },
 	{ "cache.misses", "cache_misses", NULL, COUNTER,
 	  OF(engine.cache.misses),
-	  "Values that were not being read before they were needed." },
+	  "Values not requested before a batch needed them." },
 	{ "cache.bypassed", "cache_bypassed", NULL, COUNTER,
-	  OF(engine.cache.bypassed),
-	  "Values that were read without the page cache." },
+	  OF(engine.cache.bypassed), "Values read without the page cache." },
 	{ "cache.reads", "cache_reads", NULL, COUNTER, OF(engine.cache.reads),
 	  "Requests to the device." },
 	{ "cache.read_bytes", "cache_read_bytes", "bytes", COUNTER,
 	  OF(engine.cache.read_bytes), "Bytes read from the device." },
 	{ "cache.delivered_bytes", "cache_delivered_bytes", "bytes", COUNTER,
 	  OF(engine.cache.delivered_bytes),
-	  "Payload that went from the page cache into batches." },
+	  "Payload copied from the page cache into batches." },
 	{ "cache.evicted_bytes", "cache_evicted_bytes", "bytes", COUNTER,
 	  OF(engine.cache.evicted_bytes), "Bytes evicted." },
 	{ "cache.wasted_bytes", "prefetch_wasted_bytes", "bytes", COUNTER,
@@ -130,13 +129,13 @@ static const struct metric totals[] = {
 	  OF(engine.cache.cold_dropped),
 	  "Evicted pages that the cold tier did not take." },
 	{ "slots.assembled", "batches_assembled", NULL, COUNTER,
-	  OF(engine.slots.assembled), "Batches that were assembled." },
+	  OF(engine.slots.collated), "Batches collated." },
 	{ "slots.prefetched", "batches_prefetched", NULL, COUNTER,
-	  OF(engine.slots.ahead),
-	  "Batches that were assembled before anybody asked." },
+	  OF(engine.slots.prefetched),
+	  "Batches collated before the first request." },
 	{ "slots.shared", "batches_shared", NULL, COUNTER,
 	  OF(engine.slots.shared),
-	  "Requests for a batch, or for a part of it, that found it there." },
+	  "Requests for a collated batch, or for a part of it." },
 	{ "slots.wasted", "batches_wasted", NULL, COUNTER,
 	  OF(engine.slots.wasted),
 	  "Batches collated and dropped without a request." },
@@ -145,14 +144,14 @@ static const struct metric totals[] = {
 	{ "slots.bytes", "slots_bytes", "bytes", GAUGE, OF(engine.slots.bytes),
 	  "Memory for batches." },
 	{ "slots.huge", "slots_huge", NULL, GAUGE, OF(engine.slots.huge),
-	  "Pieces of memory for batches that are huge pages." },
+	  "Pieces of memory for batches that consist of huge pages." },
 	{ "budget.limit", "budget_limit_bytes", "bytes", GAUGE,
 	  OF(budget.limit), "Memory that the daemon may use for data." },
 	{ "budget.used", "budget_used_bytes", "bytes", GAUGE, OF(budget_used),
 	  "Memory that the daemon uses for data." },
 	{ "budget.pinned", "budget_pinned_bytes", "bytes", GAUGE,
 	  OF(budget.pinned),
-	  "Bytes of the used ones that loaders hold or have not unmapped." },
+	  "Used bytes that loaders hold or have not unmapped." },
 	{ "budget.refused", "budget_refused", NULL, COUNTER, OF(budget.refused),
 	  "Requests for memory that failed." },
 	{ "budget.waits", "budget_waits", NULL, COUNTER, OF(budget.waits),
@@ -183,8 +182,7 @@ static const struct metric of_stage[] = {
 	{ "busy_s", "stage_busy_seconds", "seconds", SECONDS, OF(sum.busy_ns),
 	  "Time at work, added up over threads." },
 	{ "input_wait_s", "stage_input_wait_seconds", "seconds", SECONDS,
-	  OF(sum.input_wait_ns),
-	  "Time that a stage waited for the one before it." },
+	  OF(sum.input_wait_ns), "Time that a stage waited for its input." },
 	{ "room_wait_s", "stage_room_wait_seconds", "seconds", SECONDS,
 	  OF(sum.room_wait_ns), "Time that a stage waited for room." },
 	{ "p50_s", NULL, NULL, RATIO, OF(p50), NULL },
@@ -198,11 +196,11 @@ static const struct metric of_stage[] = {
 #define OF(member) offsetof(struct way_facts, member)
 static const struct metric of_way[] = {
 	{ "batches", "delivered_batches", NULL, COUNTER, OF(count.batches),
-	  "Batches that left, by way: files opened, or memory handed over." },
+	  "Batches delivered, by way: through files or shared memory." },
 	{ "stalled", "delivered_stalled", NULL, COUNTER, OF(count.stalled),
-	  "Batches that were not ready when they were asked for, by way." },
+	  "Batches not ready when a reader requested them, by way." },
 	{ "bytes", "delivered_bytes", "bytes", COUNTER, OF(count.bytes),
-	  "Bytes of batches that left, by way." },
+	  "Bytes of batches delivered, by way." },
 };
 #undef OF
 
@@ -214,11 +212,11 @@ static const struct metric of_stream[] = {
 	{ "opened", "stream_batches", NULL, COUNTER, OF(reader.opened),
 	  "Batches opened by the readers of this sampling spec." },
 	{ "hits", "stream_hits", NULL, COUNTER, OF(reader.counts.hits),
-	  "Values of these that were in the page cache." },
+	  "Values for this sampling spec that were in the page cache." },
 	{ "stalled", "stream_stalled", NULL, COUNTER, OF(reader.counts.stalled),
-	  "Values of these that were still being read." },
+	  "Values for this sampling spec that were still being read." },
 	{ "misses", "stream_misses", NULL, COUNTER, OF(reader.counts.misses),
-	  "Values for this sampling spec that were not being read." },
+	  "Values for this sampling spec that were not requested before." },
 	{ "bypassed", "stream_bypassed", NULL, COUNTER,
 	  OF(reader.counts.bypassed),
 	  "Values for this sampling spec read without the cache." },
@@ -228,7 +226,7 @@ static const struct metric of_stream[] = {
 	  OF(reader.counts.read_bytes), "Bytes read for this sampling spec." },
 	{ "delivered_bytes", "stream_delivered_bytes", "bytes", COUNTER,
 	  OF(reader.counts.delivered_bytes),
-	  "Payload that went from the cache into its batches." },
+	  "Payload copied from the cache into its batches." },
 	{ "wasted_bytes", "stream_wasted_bytes", "bytes", COUNTER,
 	  OF(reader.counts.wasted_bytes),
 	  "Bytes read for it and evicted before any batch used them." },
@@ -243,7 +241,7 @@ static const struct metric of_job[] = {
 	{ "batches", "job_batches", NULL, COUNTER, OF(count.batches),
 	  "Batches that a job got." },
 	{ "stalled", "job_stalled", NULL, COUNTER, OF(count.stalled),
-	  "Batches that were not ready when a job asked for them." },
+	  "Batches not ready when a job requested them." },
 	{ "bytes", "job_bytes", "bytes", COUNTER, OF(count.bytes),
 	  "Bytes of batches that a job got." },
 	{ "connections", "job_connections", NULL, GAUGE, OF(connections),
@@ -255,20 +253,20 @@ static const struct metric of_job[] = {
 
 #define OF(member) offsetof(struct rank_facts, member)
 static const struct metric of_rank[] = {
-	{ "rank", NULL, NULL, GAUGE, OF(told.rank), NULL },
-	{ "world_size", NULL, NULL, GAUGE, OF(told.world_size), NULL },
-	{ "loaders", "rank_loaders", NULL, GAUGE, OF(told.loaders),
+	{ "rank", NULL, NULL, GAUGE, OF(report.rank), NULL },
+	{ "world_size", NULL, NULL, GAUGE, OF(report.world_size), NULL },
+	{ "loaders", "rank_loaders", NULL, GAUGE, OF(report.loaders),
 	  "Loaders of a rank that report statistics." },
-	{ "epoch", "rank_epoch", NULL, GAUGE, OF(told.all.epoch),
+	{ "epoch", "rank_epoch", NULL, GAUGE, OF(report.all.epoch),
 	  "Epoch of the last batch that a trainer got." },
-	{ "number", NULL, NULL, GAUGE, OF(told.all.number), NULL },
-	{ "idle_s", "rank_idle_seconds", "seconds", GAUGE, OF(told.idle_s),
+	{ "number", NULL, NULL, GAUGE, OF(report.all.number), NULL },
+	{ "idle_s", "rank_idle_seconds", "seconds", GAUGE, OF(report.idle_s),
 	  "Time since the last report of a loader of a rank." },
 	{ "samples_per_s", NULL, NULL, RATIO, OF(samples_per_s), NULL },
 	{ "wait_share", NULL, NULL, RATIO, OF(wait_share), NULL },
 	{ "queue_fill", NULL, NULL, RATIO, OF(queue_fill), NULL },
 #define ROW(place, figure, path, name, unit, type, help)                       \
-	{ path, name, unit, type, OF(told.all.n[figure]), help },
+	{ path, name, unit, type, OF(report.all.n[figure]), help },
 	RANK_FIGURES(ROW)
 #undef ROW
 };
@@ -280,11 +278,11 @@ static const char *const way_names[JOBS_WAYS] = {
 	[JOBS_ZEROCOPY] = "zero_copy",
 };
 
-/* In the order in which bytes pass through the stages. */
+/* Bytes pass through the stages in this order. */
 static const char *const stage_names[STAGES] = {
 	[ENGINE_SOURCE] = "source",
 	[ENGINE_CACHE] = "cache",
-	[ENGINE_ASSEMBLY] = "assembly",
+	[ENGINE_COLLATION] = "assembly",
 	[ENGINE_STAGES] = "delivery",
 };
 
@@ -295,8 +293,8 @@ time_t stats_now(void)
 	return clock_coarse_ms() / 1000;
 }
 
-/* A name, escaped if it is not UTF-8, which both formats demand. The caller
-   frees it; NULL: no memory. */
+/* Returns a name, escaped if it is not UTF-8, because both formats require
+   UTF-8. The caller frees it; NULL: no memory. */
 static char *utf8_of(const char *name)
 {
 	json_t *utf8 = json_string(name);
@@ -358,19 +356,19 @@ static int look_at_ranks(const struct stats *stats,
 			 const struct stats_subject *subject, uint64_t number,
 			 struct ranks *out)
 {
-	cleanup_free struct jobs_rank *told =
-		calloc(JOBS_RANKS_MAX, sizeof(*told));
+	cleanup_free struct jobs_rank *report =
+		calloc(JOBS_RANKS_MAX, sizeof(*report));
 
 	out->list = calloc(JOBS_RANKS_MAX, sizeof(*out->list));
-	if (!told || !out->list)
+	if (!report || !out->list)
 		return -ENOMEM;
-	out->n = jobs_ranks(stats->jobs, subject->number, number, told,
+	out->n = jobs_ranks(stats->jobs, subject->number, number, report,
 			    JOBS_RANKS_MAX);
 	for (size_t i = 0; i < out->n; i++) {
-		const uint64_t *last = told[i].last.n;
+		const uint64_t *last = report[i].last.n;
 
 		out->list[i] = (struct rank_facts){
-			.told = told[i],
+			.report = report[i],
 			.samples_per_s = 1e9 * ratio(last[FIGURE_SAMPLES],
 						     last[FIGURE_OPEN_NS]),
 			.wait_share = ratio(last[FIGURE_WAIT_NS],
@@ -394,7 +392,7 @@ static void describe_stage(struct stage_facts *s, size_t stage)
 	s->p50 = seconds(&s->sum, 0.5);
 	s->p90 = seconds(&s->sum, 0.9);
 	s->p99 = seconds(&s->sum, 0.99);
-	/* The duration of an item is one or the other. */
+	/* The duration of an item is time at work or a wait. */
 	s->times.sum_ns = s->sum.busy_ns + s->sum.input_wait_ns;
 	memcpy(s->times.counts, s->sum.times, sizeof(s->sum.times));
 }
@@ -442,7 +440,8 @@ static int look(const struct stats *stats, const struct stats_subject *subject,
 	f->one = 1;
 	f->mode = cache_mode_name(engine_choice(stats->engine)->mode);
 	f->uptime_s = (uint64_t)(stats_now() - stats->started);
-	/* Parts are read before their totals, so that no part is larger. */
+	/* Read parts before their totals, so that no part is larger than its
+	   total. */
 	r = look_at_streams(stats, subject, f);
 	if (!r)
 		r = look_at_ranks(stats, subject, 0, &f->ranks);
@@ -463,7 +462,8 @@ static int look(const struct stats *stats, const struct stats_subject *subject,
 
 /* --- JSON --- */
 
-/* The object at a path, or NULL; the last part of the path is the key. */
+/* Returns the object at a path, or NULL; the last part of the path is the
+   key. */
 static json_t *object_at(json_t *root, const char **path)
 {
 	char key[KEY_SIZE];
@@ -484,8 +484,8 @@ static json_t *object_at(json_t *root, const char **path)
 	return root;
 }
 
-/* Takes the object and returns it with the members that the rows read of a
-   struct. NULL stays NULL; it means no memory. */
+/* Adds the members that the rows describe to the object, which it owns and
+   returns. NULL means no memory, and stays NULL. */
 static json_t *with(json_t *object, const struct metric *rows, size_t n,
 		    const void *thing)
 {
@@ -552,7 +552,7 @@ static json_t *json_of_ranks(const struct ranks *ranks, const char *job)
 	json_t *all = json_array();
 
 	for (size_t i = 0; i < ranks->n; i++) {
-		if (!strcmp(ranks->list[i].told.job, job))
+		if (!strcmp(ranks->list[i].report.job, job))
 			json_array_append_new(all, with(json_object(), of_rank,
 							ARRAY_LEN(of_rank),
 							&ranks->list[i]));
@@ -653,12 +653,12 @@ static void stage_labels(FILE *out, const void *thing)
 
 static void rank_labels(FILE *out, const void *thing)
 {
-	const struct jobs_rank *told =
-		&((const struct rank_facts *)thing)->told;
+	const struct jobs_rank *report =
+		&((const struct rank_facts *)thing)->report;
 	char rank[24];
 
-	snprintf(rank, sizeof(rank), "%llu", (unsigned long long)told->rank);
-	openmetrics_label(out, "job", told->job);
+	snprintf(rank, sizeof(rank), "%llu", (unsigned long long)report->rank);
+	openmetrics_label(out, "job", report->job);
 	openmetrics_label(out, "rank", rank);
 }
 

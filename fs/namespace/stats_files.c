@@ -80,7 +80,7 @@ int ns_jobs_attr(struct ns *ns, const struct ns_object *object,
 	return 0;
 }
 
-/* Moves on to the job with the next number. */
+/* Advances to the job with the next number. */
 static bool next_job(struct ns *ns, const struct ns_object *dir,
 		     struct jobs_entry *job)
 {

@@ -10,7 +10,7 @@
 
 extern const struct ns_row ns_job_row;
 
-/* Fills ns->stats, which borrows the strings of `options`. */
+/* Fills ns->stats, which points to the strings of `options`. */
 void ns_stats_open(struct ns *ns, const struct ns_options *options);
 int ns_stats_attr(struct ns *ns, const struct ns_object *object,
 		  struct ns_entry *out);

@@ -39,11 +39,11 @@ struct item {
 	struct user *user;
 	unsigned refs;	  /* of callers and of children */
 	uint32_t charged; /* bytes of the budget */
-	struct spec spec; /* of a SPEC */
+	struct spec spec; /* of a spec */
 	char key[];	  /* a struct key as long as it is used */
 };
 
-/* A user of remembered names. */
+/* A user and the user's names. */
 struct user {
 	UT_hash_handle hh;
 	struct user *prev, *next; /* in names.ranks */
@@ -55,7 +55,7 @@ struct user {
 
 struct ns_names {
 	struct budget *budget;
-	pthread_mutex_t lock; /* guards all that follows */
+	pthread_mutex_t lock; /* guards the members below */
 	struct item *by_key;
 	struct item *by_id;
 	struct user *by_uid;
@@ -106,7 +106,7 @@ static struct user *user_of(struct ns_names *names, uid_t uid)
 	return user;
 }
 
-/* Forgets a user without names. */
+/* Frees a user without names. */
 static void user_leave(struct ns_names *names, struct user *user)
 {
 	if (user->items)
@@ -123,7 +123,8 @@ static void count_unused(struct ns_names *names, struct user *user, int change)
 	DL_APPEND(*rank_of(names, user), user);
 }
 
-/* The user with the most unused names, or with more than half as many. */
+/* Returns the user with the most unused names, or with more than half as
+   many. */
 static struct user *greediest(const struct ns_names *names)
 {
 	for (unsigned i = RANKS - 1; i > 0; i--) {
@@ -261,7 +262,7 @@ static int item_add(struct ns_names *names, const struct key *key, size_t size,
 	return 0;
 }
 
-/* Called with the lock held. */
+/* The caller holds the lock. */
 static int spec_named(struct ns_names *names, const struct ns_object *of,
 		      const struct spec *spec, uid_t user, struct item **out)
 {
@@ -311,8 +312,8 @@ int ns_spec_named(struct ns *ns, const struct ns_object *of, const char *text,
 	return 0;
 }
 
-/* Called with the lock held. An epoch opens a stream, and its pieces share it.
- */
+/* The caller holds the lock. An epoch opens a stream, and its pieces share
+   it. */
 static int child_named(struct ns *ns, struct ns_named *parent, uint64_t number,
 		       uid_t user, struct item **out)
 {
@@ -471,7 +472,7 @@ void ns_names_close(struct ns_names *names)
 	free(names);
 }
 
-/* -EINVAL: the user can mend it. */
+/* -EINVAL, because the user can correct the option. */
 static int open_subsets(struct ns *ns, struct ns_tree *tree,
 			const struct ns_options *options)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names that readers choose: sampling specs, their epochs, which are the
- * streams, and pieces of epochs. The first lookup of a name gives it a number,
- * which no other name gets in the life of the namespace: 2^44 numbers last for
- * decades at ten thousand new names a second.
+ * The names that readers choose: sampling specs, their epochs (the streams),
+ * and pieces of epochs. The first lookup of a name assigns a number, which no
+ * other name gets in the life of the namespace. 2^44 numbers last for decades
+ * at ten thousand new names a second.
  *
- * At most NS_NAMES_MAX names are remembered, or all names in use if there are
- * more. To make room, the namespace forgets the least recently used name of the
- * user with the most unused names. A forgotten number leads to -ESTALE, and the
- * kernel then looks its path up again. Thread-safe. Private to the namespace.
+ * The namespace stores at most NS_NAMES_MAX names, or all names in use if there
+ * are more. To make room, it drops the least recently used name of the user
+ * with the most unused names. The number of a dropped name leads to -ESTALE,
+ * and the kernel then looks its path up again. Thread-safe. Private to the
+ * namespace.
  */
 #ifndef FS_NAMESPACE_STREAMS_H
 #define FS_NAMESPACE_STREAMS_H
@@ -26,12 +27,12 @@ enum {
 /* A sampling spec, an epoch or a piece. Does not change. */
 struct ns_named {
 	struct ns_names *names;
-	struct ns_named *parent; /* a piece's epoch, an epoch's SPEC, or NULL */
+	struct ns_named *parent; /* a piece's epoch, an epoch's spec, or NULL */
 	uint64_t id;
 	uint32_t dataset;
 	uint64_t number; /* of the epoch, or of the piece's first batch */
 	const struct spec *spec; /* also of epochs and pieces */
-	const char *text;	 /* of a SPEC: the canonical spelling */
+	const char *text;	 /* of a spec: the canonical spelling */
 	struct stream *stream;	 /* of epochs and pieces */
 };
 
@@ -44,20 +45,21 @@ int ns_spec_named(struct ns *ns, const struct ns_object *of, const char *text,
 		  uid_t user, struct ns_named **out);
 int ns_epoch_named(struct ns *ns, struct ns_named *spec, uint64_t epoch,
 		   uid_t user, struct ns_named **out);
-/* The piece that has batch `number`. */
+/* Returns the piece that contains batch `number`. */
 int ns_piece_named(struct ns *ns, struct ns_named *epoch, uint64_t number,
 		   uid_t user, struct ns_named **out);
 
-/* The name of an object, with a reference. NULL: it was forgotten. */
+/* Returns the name of an object, with a reference. NULL: it was dropped. */
 struct ns_named *ns_named_get(struct ns *ns, const struct ns_object *object);
 /* Drops a reference and clears the caller's pointer. Takes NULL. */
 void ns_named_put(struct ns_named **named);
 
-/* The object of a SPEC or an epoch, and that of a batch of a piece. */
+/* Return the object of a spec or an epoch, and the object of a batch of a
+   piece. */
 struct ns_object ns_named_object(const struct ns_named *named,
 				 enum ns_kind kind);
 struct ns_object ns_batch_object(const struct ns_named *piece, uint64_t number);
-/* The number of the batch that is this object, in its epoch. */
+/* Returns the number in its epoch of the batch with this object. */
 uint64_t ns_batch_number(const struct ns_named *piece,
 			 const struct ns_object *object);
 

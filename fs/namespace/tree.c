@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The namespace of a mount as a whole: the table of kinds, and the trees. Above
- * all parts of the namespace; the calls from outside are in fs/namespace/ns.h.
+ * The namespace of a mount as a whole: the table of kinds, and the trees. This
+ * module is above all parts of the namespace; fs/namespace/ns.h has the
+ * interface.
  */
 #include "fs/namespace/object.h"
 

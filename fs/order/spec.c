@@ -31,7 +31,7 @@ uint64_t spec_batches(const struct spec *spec)
 	return n / spec->batch + (n % spec->batch && !spec->drop_last);
 }
 
-uint32_t spec_rows(const struct spec *spec, uint64_t batch)
+uint32_t spec_batch_samples(const struct spec *spec, uint64_t batch)
 {
 	uint64_t n = spec_positions(spec);
 

@@ -50,7 +50,7 @@ bool spec_repeats(const struct spec *spec);
 
 /* Batches of an epoch's global sequence, and samples of a batch. */
 uint64_t spec_batches(const struct spec *spec);
-uint32_t spec_rows(const struct spec *spec, uint64_t batch);
+uint32_t spec_batch_samples(const struct spec *spec, uint64_t batch);
 
 /* Steps that every rank takes after `consumed` batches. */
 uint64_t spec_steps(const struct spec *spec, uint64_t consumed,

@@ -56,7 +56,7 @@ static inline void store64(void *p, uint64_t v)
 	memcpy(p, &v, sizeof(v));
 }
 
-/* Whether the range [off, off + len) lies in [0, size). */
+/* Returns whether the range [off, off + len) lies in [0, size). */
 static inline bool range_ok(uint64_t off, uint64_t len, uint64_t size)
 {
 	return off <= size && len <= size - off;

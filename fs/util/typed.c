@@ -27,7 +27,8 @@ static const char *word_at(const struct typed *type, size_t i, size_t *size)
 	return word;
 }
 
-/* Whether a text is a word, of n bytes, or one of the aliases behind it. */
+/* Returns whether a text is a word, of n bytes, or one of the aliases behind
+   it. */
 static bool is_word(const char *word, size_t n, const char *text, size_t size)
 {
 	while (n != size || memcmp(word, text, n)) {

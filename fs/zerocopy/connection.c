@@ -19,12 +19,13 @@
 #include "fs/zerocopy/request.h"
 
 enum {
-	/* Messages read from one loader before another's turn. */
+	/* Messages of one loader that are read before the turn of another. */
 	MESSAGES_PER_TURN = 16,
 	/*
-	 * A job may hold this many times the bytes that are left to hold: alone
-	 * 3/4, one of two 3/7. A user may hold more, so that its jobs do not
-	 * shut each other out: 7/8, and 7/15 beside another user.
+	 * A job may hold this many times the bytes that no loader holds: a
+	 * single job 3/4 of all, each of two jobs 3/7. A user may hold more, so
+	 * that one job does not exclude another: a single user 7/8, each of two
+	 * users 7/15.
 	 */
 	JOB_ALPHA = 3,
 	USER_ALPHA = 7,
@@ -48,20 +49,20 @@ struct connection {
 	struct job *job;
 	uint32_t rank;
 	uint32_t world_size;
-	struct job_rank *reports_as; /* set by the first TELL */
-	struct rank_figures told;    /* the last TELL */
+	struct job_rank *reports_as;  /* set by the first REPORT */
+	struct rank_figures reported; /* of the last REPORT */
 	struct requests requests;
 	struct holdings held;
 };
 
-/* With its requests, and their answers in the kernel. */
+/* The bytes of a connection, its requests, and their answers in the kernel. */
 static const uint64_t connection_bytes =
 	sizeof(struct connection) + 2 * UNREAD_BYTES +
 	ZEROCOPY_REQUESTS_MAX * sizeof(struct request);
 
 /* Bytes that connections of the same user or, if `job`, of the user's same job
-   hold or have requested, apart from this request. Any user may give any name
-   to a job, and takes nothing from another's by that. */
+   hold or have requested, apart from this request. Any user may choose any job
+   name; this does not reduce the share of another user's job. */
 static uint64_t held_by(const struct request *q, bool job)
 {
 	const struct connection *c = q->connection, *other;
@@ -82,8 +83,8 @@ static uint64_t held_by(const struct request *q, bool job)
 	return bytes - q->bytes;
 }
 
-/* Whether so many bytes for a request are within the shares of its job and of
-   its user. */
+/* Returns whether the bytes of a request are within the shares of its job and
+   of its user. */
 static bool may_hold(const struct request *q, uint64_t bytes)
 {
 	const struct zerocopy_shared *h = q->shared;
@@ -96,7 +97,7 @@ static bool may_hold(const struct request *q, uint64_t bytes)
 
 /* --- connections --- */
 
-/* From now on the loader counts as a reader of this dataset. */
+/* Makes the loader count as a reader of this dataset. */
 static void join_job(struct connection *c, uint32_t dataset)
 {
 	struct jobs *jobs = c->shared->jobs;
@@ -118,14 +119,14 @@ void connection_close(struct connection *c)
 {
 	struct zerocopy_shared *h = c->shared;
 
-	/* The last first: most of them have not begun and are canceled at
-	   once. */
+	/* Cancel the last request first, because most of the later ones have
+	   not begun. */
 	while (c->requests.list)
 		request_give_up(c->requests.list->prev);
 	holdings_abandon(&c->held);
 	leave_job(c);
-	/* Closing alone would not end its events if a child that was forked has
-	   the socket too. */
+	/* Remove it from the event queue first: if a forked child has the
+	   socket too, closing it would not end its events. */
 	epoll_ctl(h->epoll, EPOLL_CTL_DEL, c->fd, NULL);
 	close(c->fd);
 	DL_DELETE(h->connections, c);
@@ -201,8 +202,8 @@ static int reply_no_memory(const struct connection *c, const struct request *q)
 }
 
 /* Sends a slot to the loader, with its memory if the loader does not know it.
-   Other loaders can use up the descriptors that may be in flight; this loader
-   then reads the file. -ENOSPC: the loader was told so. */
+   If other loaders have used up the descriptors that may be in flight, the
+   loader gets an error and reads the file; then returns -ENOSPC. */
 static int send_slot(struct connection *c, const struct request *q)
 {
 	const struct zerocopy_batch reply = {
@@ -216,9 +217,9 @@ static int send_slot(struct connection *c, const struct request *q)
 	cleanup_fd int fd = -1;
 	int r;
 
-	if (is_new && slot_lend(q->slot, c->peer.uid, &fd))
+	if (is_new && slot_share(q->slot, c->peer.uid, &fd))
 		return reply_no_memory(c, q);
-	/* Counted before the loader can read the statistics. */
+	/* Count the batch before the loader can read the statistics. */
 	job_add(q->job, JOBS_ZEROCOPY, 1, reply.size);
 	job_waited(q->job, (uint64_t)(clock_ns() - q->asked_ns));
 	if (q->is_stalled)
@@ -255,8 +256,8 @@ static int reply_request(struct connection *c, struct request *q)
 
 /* --- messages of a loader --- */
 
-/* Looks up each name of a path with the permissions of the peer, as the kernel
-   would. Reads no dataset: all loaders wait for this thread. */
+/* Looks up each name of a path with the permissions of the peer, like the
+   kernel. Reads no dataset, because all loaders wait for this thread. */
 static int resolve(const struct connection *c, char *path,
 		   struct ns_object *out)
 {
@@ -317,7 +318,7 @@ static int collate(struct request *q)
 	return may_hold(q, bytes) ? request_collate(q, bytes) : -ENOSPC;
 }
 
-/* Threads of the engine make layouts, which may need a disk. */
+/* Threads of the engine compute layouts, which may read from a disk. */
 static int begin(struct request *q)
 {
 	return request_is_laid_out(q) ? collate(q) : request_lay_out(q);
@@ -343,7 +344,7 @@ static const char *on_get(struct connection *c, struct zerocopy_message *m)
 static const char *on_put(struct connection *c, uint64_t id)
 {
 	return holdings_put(&c->held, id)
-		       ? "it gives back what it does not have"
+		       ? "it releases a buffer that it does not hold"
 		       : NULL;
 }
 
@@ -366,9 +367,9 @@ static const char *on_tell(struct connection *c,
 {
 	struct rank_figures since;
 
-	if (!rank_figures_since(&c->told, figures, &since))
-		return "figures that fall";
-	c->told = *figures;
+	if (!rank_figures_since(&c->reported, figures, &since))
+		return "figures that decrease";
+	c->reported = *figures;
 	if (!c->reports_as)
 		c->reports_as = job_rank_open(c->job, c->rank, c->world_size);
 	job_report(c->job, c->reports_as, &since);
@@ -412,7 +413,7 @@ static const char *on_message(struct connection *c, const void *bytes,
 		return on_put(c, m.number);
 	case ZEROCOPY_CANCEL:
 		return on_cancel(c, m.number);
-	case ZEROCOPY_TELL:
+	case ZEROCOPY_REPORT:
 		return on_tell(c, &m.figures);
 	default:
 		holdings_forget(&c->held, m.number);
@@ -420,8 +421,9 @@ static const char *on_message(struct connection *c, const void *bytes,
 	}
 }
 
-/* Errors that another call follows. A loader that closes with unread messages
-   resets the connection, which the kernel reports once, before what it sent. */
+/* Errors that another call follows. If a loader closes with unread messages, it
+   resets the connection. The kernel reports this once, before the messages that
+   the loader sent. */
 static bool is_passing(int error)
 {
 	return error == EINTR || error == ECONNRESET;
@@ -504,7 +506,7 @@ int connection_open(struct zerocopy_shared *shared, int fd,
 	return 0;
 }
 
-/* Whether the daemon, and not the peer, is late. */
+/* Returns whether a message of the peer waits for the daemon. */
 static bool has_message(const struct connection *c)
 {
 	char byte;
@@ -562,7 +564,7 @@ static void request_continue(struct request *q)
 
 	if (c && !q->result && !q->slot) {
 		r = collate(q);
-		/* Threads of the engine have it again. */
+		/* Threads of the engine work on the request again. */
 		if (!r)
 			return;
 		q->result = r;

@@ -10,7 +10,7 @@
 #include "fs/zerocopy/peer.h"
 #include "fs/zerocopy/shared.h"
 
-/* If it succeeds, there is one more in shared->connections, which owns the
+/* On success, adds a connection to shared->connections, which owns the
    socket. */
 int connection_open(struct zerocopy_shared *shared, int fd,
 		    const struct peer *peer);
@@ -20,12 +20,13 @@ void connection_close(struct connection *connection);
 /* Reads messages; may close the connection. */
 void connection_read(struct connection *connection);
 
-/* Closes connections that have been silent for too long. Returns milliseconds
-   until it should be called again, or -1 if no connection has to be watched. */
+/* Closes connections that have been silent for too long. Returns the
+   milliseconds until it must be called again, or -1 if every connection has
+   sent its HELLO. */
 int connections_expire(struct zerocopy_shared *shared);
 
 unsigned connections_of(const struct zerocopy_shared *shared, uid_t uid);
-/* How many fit into their part of the budget. */
+/* Returns the number of connections that fit into their part of the budget. */
 uint64_t connections_most(const struct zerocopy_shared *shared);
 
 /* Answers all finished requests; may close connections. */

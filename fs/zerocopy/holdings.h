@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slots that a loader holds, counted and pinned for its user, and those
-   whose descriptors it keeps. */
+/* The slots that a loader holds, which are counted and charged to its user, and
+   the slots whose descriptors it has. */
 #ifndef FS_ZEROCOPY_HOLDINGS_H
 #define FS_ZEROCOPY_HOLDINGS_H
 
@@ -11,7 +11,8 @@
 #include "fs/engine/zerocopy_message.h"
 #include "fs/memory/budget.h"
 
-/* Slots whose descriptors a loader keeps; older ones are sent again. */
+/* Slots whose descriptors a loader may have; older descriptors are sent
+   again. */
 enum { HOLDINGS_KNOWN_MAX = 64 };
 
 struct holdings {
@@ -27,18 +28,18 @@ struct holdings {
 /* Bytes that this loader holds. */
 uint64_t holdings_bytes(const struct holdings *holdings);
 
-/* Counts a slot that the loader is about to hold. -ENOSPC: more than its user
-   may hold, or too many slots. */
+/* Counts a slot before the loader holds it. -ENOSPC: it would exceed the share
+   of the user, or the number of slots. */
 int holdings_count(struct holdings *holdings, const struct slot *slot);
-/* The loader did not get it. */
+/* Reverts the count, if the loader did not get the slot. */
 void holdings_uncount(struct holdings *holdings, const struct slot *slot);
-/* Owns the slot, which was counted. */
+/* Adds a slot that was counted, and owns it. */
 void holdings_add(struct holdings *holdings, struct slot *slot);
-/* Releases a slot that the loader no longer uses. -ENOENT: it has none with
-   this id. */
+/* Releases a slot that the loader no longer uses. -ENOENT: the loader holds no
+   slot with this id. */
 int holdings_put(struct holdings *holdings, uint64_t id);
-/* Abandons the slots of a closed connection: the process may still read them.
- */
+/* Abandons the slots of a closed connection, because the process may still read
+   them. */
 void holdings_abandon(struct holdings *holdings);
 
 bool holdings_knows(const struct holdings *holdings, uint64_t id);

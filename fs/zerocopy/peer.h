@@ -18,17 +18,18 @@ struct peer {
 	unsigned num_groups;
 };
 
-/* -E2BIG: more groups than PEER_GROUPS_MAX. */
+/* Reads the identity of the peer of a socket. -E2BIG: more groups than
+   PEER_GROUPS_MAX. */
 int peer_of(int socket, struct peer *out);
 
 /* Takes the groups from an open /proc/PID/status; none if that fails. */
 void peer_groups_of(int status, struct peer *out);
 
-/* Root, or the user that the daemon runs as. */
+/* Returns whether the peer is root, or the user that the daemon runs as. */
 bool peer_is_trusted(const struct peer *peer);
 
-/* Whether the peer has permissions, 4 to read and 1 to search, by the rules of
-   the kernel's default_permissions. */
+/* Returns whether the peer has permissions, 4 to read and 1 to search, by the
+   rules of the kernel's default_permissions. */
 bool peer_may(const struct peer *peer, const struct stat *st, unsigned wanted);
 
 #endif

@@ -56,8 +56,8 @@ static void request_done(struct request *q, int result)
 	q->is_done = true;
 	q->result = result;
 	DL_APPEND2(h->done, q, prev_done, next_done);
-	/* With the lock held: without it the request, and what it points to,
-	   may be freed. */
+	/* Signal with the lock held. Otherwise another thread might free the
+	   request meanwhile. */
 	zerocopy_wake(h);
 	pthread_mutex_unlock(&h->lock);
 }
@@ -82,7 +82,7 @@ static void request_collated(void *arg, int result, struct slot *slot)
 
 bool request_is_laid_out(struct request *q)
 {
-	return stream_kept(q->stream, q->at, &q->batch);
+	return stream_cached(q->stream, q->at, &q->batch);
 }
 
 int request_lay_out(struct request *q)
@@ -96,7 +96,7 @@ int request_collate(struct request *q, uint64_t bytes)
 	q->bytes = bytes;
 	q->shared->bytes += bytes;
 	q->is_stalled = !stream_ready(q->stream, q->batch);
-	/* A loader that is refused opens the file instead. It counts as one
+	/* If a loader is refused, it opens the file instead. Both count as one
 	   reader. */
 	stream_note(q->stream, q->at);
 	ticket_close(&q->ticket);

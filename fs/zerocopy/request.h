@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A loader's request for a batch, from its GET to its answer. The engine's
- * threads work on it and pass it back in shared->done; all else is for the
- * zero-copy delivery's thread.
- *
- * If its loader goes while a thread of the engine works on it, the request
- * moves to shared->given_up: that thread may wait for a disk, and other loaders
- * would wait too.
+ * threads work on it and pass it back in shared->done; all other calls are for
+ * the thread of zero-copy delivery. If its loader disconnects while a thread of
+ * the engine works on it, the request moves to shared->given_up, because that
+ * thread may wait for a disk, and other loaders would wait too.
  */
 #ifndef FS_ZEROCOPY_REQUEST_H
 #define FS_ZEROCOPY_REQUEST_H
@@ -17,7 +15,7 @@
 struct request {
 	struct request *prev, *next;   /* in `in` */
 	struct requests *in;	       /* of its connection, or given up */
-	struct connection *connection; /* NULL: its loader is gone */
+	struct connection *connection; /* NULL: its loader has disconnected */
 	struct zerocopy_shared *shared;
 	uint64_t number;
 	struct stream *stream; /* owned */
@@ -28,19 +26,22 @@ struct request {
 	uint64_t bytes; /* counted in shared->bytes */
 	int64_t asked_ns;
 	bool is_stalled; /* the batch was not ready at the GET */
-	/* Guarded by zerocopy.lock until the thread has taken them. */
+	/* These are guarded by zerocopy.lock until the thread has removed the
+	   request from shared->done. */
 	struct request *prev_done, *next_done; /* in zerocopy.done */
 	bool is_done;
 	int result;
-	struct slot *slot; /* NULL and no error: the layout is made */
+	struct slot *slot; /* NULL and no error: the layout is complete */
 };
 
-/* Owns the stream, also if it fails: NULL without memory. */
+/* Creates a request, which owns the stream. If memory is short, closes the
+   stream and returns NULL. */
 struct request *request_new(struct zerocopy_shared *shared,
 			    struct stream *stream, uint64_t at);
 void requests_add(struct requests *list, struct request *request);
 
-/* Whether the layout of the batch was kept; then the request has it. */
+/* Returns whether the layout of the batch was cached; then the request has
+   it. */
 bool request_is_laid_out(struct request *request);
 /* Starts to lay out or to collate the batch, on threads of the engine. */
 int request_lay_out(struct request *request);
@@ -51,7 +52,8 @@ void request_free(struct request *request);
 /* Cancels a request without a wait. */
 void request_give_up(struct request *request);
 
-/* The next request that threads of the engine have finished, or NULL. */
+/* Returns the next request that threads of the engine have finished, or
+   NULL. */
 struct request *requests_next_done(struct zerocopy_shared *shared);
 /* Waits for canceled requests that still run, after all connections closed. */
 void requests_wait(struct zerocopy_shared *shared);

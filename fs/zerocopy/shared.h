@@ -22,15 +22,16 @@ struct zerocopy_shared {
 	int epoll;  /* has each connection's socket, with a pointer to it */
 	int events; /* an eventfd: wakes the thread */
 	uint64_t max_bytes;
-	struct budget *budget; /* users pin in it the bytes they hold */
+	struct budget *budget; /* the bytes that users hold are pinned in it */
 	struct jobs *jobs;
-	/* For the thread alone. */
+	/* The members below belong to the thread. */
 	uint64_t bytes; /* of slots that are held or requested */
 	struct connection *connections;
-	struct requests given_up; /* running, and their loaders are gone */
+	struct requests
+		given_up; /* running, and their loaders have disconnected */
 	unsigned num_connections;
 	unsigned num_strangers; /* connections without a HELLO */
-	int64_t hello_ms;	/* that they may stay without one */
+	int64_t hello_ms; /* milliseconds that they may stay without one */
 	/* zerocopy.lock */
 	pthread_mutex_t lock;
 	struct request *done; /* guarded by it */

@@ -21,9 +21,10 @@
 enum {
 	BACKLOG = 64,
 	HELLO_MS = 2000,
-	/* Connections that every user may have while there are places. */
+	/* Connections that every user may have while any is free. */
 	USER_MIN = 4,
-	/* Until the next try to accept connections without descriptors. */
+	/* Milliseconds until the next try to accept if descriptors are used
+	   up. */
 	RETRY_MS = 100,
 };
 
@@ -51,7 +52,7 @@ static bool is_welcome(struct zerocopy *h, const struct peer *peer)
 	       (h->allow == ZEROCOPY_ALLOW_OTHER && peer_may(peer, &st, 1));
 }
 
-/* Whether there is a place that is not kept for other users. */
+/* Returns whether a connection is free that is not reserved for other users. */
 static bool is_there_place(const struct zerocopy *h, uid_t uid)
 {
 	const struct zerocopy_shared *s = &h->shared;
@@ -93,8 +94,8 @@ static void on_connect(struct zerocopy *h)
 			     SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
-		/* Descriptors or memory are used up: the listener, which is
-		   edge-triggered, would report the next loader only. */
+		/* Descriptors or memory are used up. Try again later, because
+		   the edge-triggered listener reports only a further loader. */
 		h->retries = fd < 0 && errno != EAGAIN;
 		if (fd < 0)
 			return;
@@ -111,9 +112,9 @@ static bool is_stopping(struct zerocopy *h)
 	return h->stopping;
 }
 
-/* Waits for an event or for a time at which something is due, and does it.
-   Returns whether there is an event. Takes one at a time, because an event may
-   close the connection of the next. */
+/* Waits for an event or for the next timeout, and handles timeouts. Returns
+   whether there is an event. Takes one event at a time, because handling it may
+   close the connection of the following one. */
 static bool next_event(struct zerocopy *h, struct epoll_event *event)
 {
 	int ms = connections_expire(&h->shared), n;

@@ -2,15 +2,14 @@
 /*
  * The daemon's end of zero-copy delivery. Loaders connect to an abstract Unix
  * socket, acquire the memory in which batches were collated, and release it by
- * message or by closing the socket. A daemon that is killed leaves nothing
- * behind.
+ * message or by closing the socket. If the daemon is killed, no file remains.
  *
  * Peers are untrusted, and every message is checked. A peer may acquire the
- * batches that the kernel would let it read in the mount. The daemon closes the
+ * batches whose files the kernel permits it to read. The daemon closes the
  * connection of a peer that breaks the protocol.
  *
- * A thread of its own does all work. The engine's threads only pass it finished
- * batches, under zerocopy.lock, which is the last lock to take.
+ * One thread does all work. The engine's threads only pass finished batches to
+ * it, under zerocopy.lock; no lock is taken after that lock.
  */
 #ifndef FS_ZEROCOPY_ZEROCOPY_H
 #define FS_ZEROCOPY_ZEROCOPY_H
@@ -19,13 +18,13 @@
 #include "fs/namespace/ns.h"
 
 enum {
-	/* Of all users; fewer if the budget is small. One user gets half of
-	   the places that are free. */
+	/* Connections of all users; fewer if the budget is small. One user gets
+	   half of the free connections. */
 	ZEROCOPY_CONNECTIONS_MAX = 512,
 	ZEROCOPY_NAME_SIZE = 64,
 };
 
-/* Users besides the daemon's own that the kernel lets into the mount. */
+/* Users besides the daemon's own whom the kernel admits to the mount. */
 enum zerocopy_allow {
 	ZEROCOPY_ALLOW_ROOT,  /* root, with all options */
 	ZEROCOPY_ALLOW_OTHER, /* and users with the permissions */
@@ -34,8 +33,8 @@ enum zerocopy_allow {
 struct zerocopy_options {
 	struct log *log;
 	enum zerocopy_allow allow;
-	/* Bytes that loaders may hold at a time. Beyond that, requests fail
-	   and loaders read files. */
+	/* Bytes that loaders may hold at a time. If a request exceeds them, it
+	   fails and the loader reads the file. */
 	uint64_t max_bytes;
 	struct budget *budget; /* or NULL: without a share for each user */
 	struct jobs *jobs;     /* where batches are counted, or NULL */
@@ -53,10 +52,11 @@ int zerocopy_open(const struct zerocopy_options *options,
    the engine close. Accepts NULL. */
 void zerocopy_close(struct zerocopy *zerocopy);
 
-/* The address without the leading NUL of abstract addresses. */
+/* Returns the address without the leading NUL of abstract addresses. */
 const char *zerocopy_name(const struct zerocopy *zerocopy);
 
-/* Begins to answer. The namespace must outlive the zero-copy delivery. */
+/* Starts to answer connections. The namespace must stay open until
+   zerocopy_close(). */
 int zerocopy_serve(struct zerocopy *zerocopy, struct ns *ns);
 
 #endif

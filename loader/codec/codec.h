@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JPEG in and out; the only module that knows <jpeglib.h>. A codec is one
- * thread's: it keeps decoder state and scratch memory from image to image.
- * Input is hostile: whatever the bytes, no call crashes, reads outside them or
- * takes memory beyond what width and height announce (65500 x 65500 at most).
+ * JPEG in and out. No other module includes <jpeglib.h>. Only one thread may
+ * use a codec, because it caches decoder state and scratch memory between
+ * images. The input is hostile: for any bytes, no call crashes, reads outside
+ * them, or takes more memory than width and height announce (65500 x 65500 at
+ * most).
  */
 #ifndef LOADER_CODEC_CODEC_H
 #define LOADER_CODEC_CODEC_H

@@ -21,7 +21,7 @@ enum marker {
 
 struct marker_segment {
 	unsigned marker;
-	const uint8_t *bytes; /* content after the length; borrowed */
+	const uint8_t *bytes; /* content after the length; not owned */
 	size_t size;
 };
 
@@ -40,7 +40,8 @@ bool codec_marker_next(struct marker_walk *walk, struct marker_segment *out);
 /* The marker of the first frame header; 0 if there is none. */
 unsigned codec_marker_frame(const uint8_t *bytes, size_t size);
 
-/* Whether an end marker follows the first scan: a file that was cut has none. */
+/* Whether an end marker follows the first scan: a file that was cut has none.
+ */
 bool codec_marker_ends(const uint8_t *bytes, size_t size);
 
 #endif

@@ -154,7 +154,7 @@ static void read_rows(png_structp png, png_infop info, struct reader *r,
 				continue;
 			if (!put_row(r->form, from, bytes, samples, width,
 				     out + y * row))
-				png_error(png, "a class is above 255; say "
+				png_error(png, "a class is above 255; use "
 					       "mask(16)");
 		}
 	}

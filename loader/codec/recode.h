@@ -41,8 +41,9 @@ int codec_count(struct codec_recoder *r, const uint8_t *bytes, size_t size,
  * `shared` are codes of all symbols, which are used unless some of its own make
  * the JPEG smaller by more than a decoder's time to make tables is worth; NULL:
  * there are none. `step` is RECODE_ROWS, RECODE_NO_INDEX or a number of MCUs.
- * What cannot have an index, such as CMYK, gets none. Comments, EXIF and other
- * segments stay. -EBADMSG: damaged, or of a kind that libjpeg does not copy.
+ * If a JPEG cannot have an index, such as CMYK, it gets none. Comments, EXIF
+ * and other segments stay. -EBADMSG: damaged, or of a kind that libjpeg does
+ * not copy.
  */
 int codec_recode(struct codec_recoder *r, const uint8_t *bytes, size_t size,
 		 int step, const struct symbols_codes *shared,

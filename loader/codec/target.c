@@ -39,7 +39,7 @@ static void start_target(j_compress_ptr cinfo)
 	aim(t, 0);
 }
 
-/* libjpeg calls this with a full buffer, whatever free_in_buffer says. */
+/* libjpeg calls this with a full buffer; free_in_buffer may be stale. */
 static boolean grow_target(j_compress_ptr cinfo)
 {
 	struct codec_target *t = (struct codec_target *)cinfo->dest;

@@ -73,7 +73,7 @@ static int check_header(struct batch_view *v, char *why)
 		return -BETON_ENOTBETON;
 	}
 	if (h->file_size != v->size)
-		return bad(why, "its length is not what its header says");
+		return bad(why, "its length differs from that in its header");
 	if (!array_ok(v, h->fields_off, h->num_fields,
 		      sizeof(struct beton_batch_field), 8) ||
 	    h->spec_off < sizeof(*h) ||

@@ -31,8 +31,8 @@ static bool is_name(const char *name)
 	return size <= FORMAT_NAME_SIZE;
 }
 
-/* What name_escape() writes, and the "~2" that makes stems unique. A stem is
-   part of file names. */
+/* A file-name form of a field, as name_escape() writes it, perhaps with the
+   "~2" that makes it unique. */
 static bool is_stem(const char *stem)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -97,7 +97,7 @@ static const char *parse_field(struct feed *feed, uint32_t i, json_t *o)
 	if (!is_name(name))
 		return "its name is too long, or not ASCII";
 	if (!is_stem(stem))
-		return "its stem is not one of file names";
+		return "its file-name form has characters that file names do not have";
 	if (!is_dtype(row, dtype))
 		return "its dtype is not one of this type";
 	strcpy(feed->names[i].name, name);
@@ -110,7 +110,7 @@ static const char *parse_field(struct feed *feed, uint32_t i, json_t *o)
 	return NULL;
 }
 
-/* Stems are unique. */
+/* No two fields may have the same file-name form. */
 static int parse_fields(struct feed *feed, json_t *fields, char *why)
 {
 	json_t *field, *stems = json_object();
@@ -123,7 +123,7 @@ static int parse_fields(struct feed *feed, json_t *fields, char *why)
 
 		reason = parse_field(feed, (uint32_t)i, field);
 		if (!reason && json_object_get(stems, stem))
-			reason = "its stem is that of another field";
+			reason = "its file-name form is that of another field";
 		if (reason)
 			break;
 		json_object_set_new(stems, stem, json_null());

@@ -126,7 +126,8 @@ int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	r = batch_view_init(out, into->bytes, into->size, why);
 	if (!r && (!is_of_dataset(feed, out) || out->header->epoch != epoch ||
 		   out->header->batch != number ||
-		   out->header->num_samples != spec_rows(&feed->spec, number) ||
+		   out->header->num_samples !=
+			   spec_batch_samples(&feed->spec, number) ||
 		   !has_known_samples(feed, out)))
 		r = -ESTALE;
 	if (r)

@@ -32,7 +32,7 @@ struct feed_options {
 	/* Asked until feed_start() returns. NULL: never. */
 	struct cancel *interrupted;
 	struct trace *trace; /* for a file's engine; may be NULL */
-	/* Borrowed. Its samples, if it has any, replace those of the path. */
+	/* Not owned. Its samples, if it has any, replace those of the path. */
 	const struct synthetic *synthetic;
 	/* Delivery from a mount: "zero-copy" or "direct". NULL or
 	   "auto": the first of them that works. */
@@ -89,7 +89,7 @@ struct feed {
 	const struct feed_ops *ops;
 	bool stopped;
 	struct log *log;
-	/* Of the options, for open() and find_subset(); then NULL. */
+	/* Copied from the options for open() and find_subset(); then NULL. */
 	struct cancel *interrupted;
 	const char *_Atomic delivery; /* of the last batch */
 	/* The reason of "direct", a constant; else NULL. */

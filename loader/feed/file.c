@@ -27,8 +27,8 @@ static void file_close(struct feed *feed)
 	dataset_close(f->ds);
 }
 
-/* Looks whether a value is an array with a number of rows of its own. If it
-   cannot be read, its batch says so. */
+/* Looks whether a value is an array with a number of rows of its own. If the
+   read fails here, the batch that contains the value reports the error. */
 static void describe_array(struct file_feed *f, const struct value *v,
 			   struct array *out)
 {

@@ -49,8 +49,8 @@ struct file_reader {
 	_Atomic enum request_state state;
 	atomic_bool canceled;
 	atomic_bool closing;
-	/* Of the request. Between REQUEST_ASKED and REQUEST_DONE they belong to
-	   the process or thread that reads. */
+	/* The request's function, path and result. Between REQUEST_ASKED and
+	   REQUEST_DONE they belong to the process or thread that reads. */
 	file_reader_fn *fn;
 	char path[PATH_MAX];
 	struct buffer buffer;

@@ -31,8 +31,8 @@ void file_reader_close(struct file_reader *reader);
 int file_reader_read(struct file_reader *reader, const char *path,
 		     struct buffer *into, uint64_t *size);
 
-/* What a reader does with a path. It may be killed at any moment, so it takes
-   no lock; the buffer is its only memory. */
+/* Reads a path into a buffer. The reader may be killed at any moment, so the
+   function takes no lock; the buffer is its only memory. */
 typedef int file_reader_fn(const char *path, struct buffer *into,
 			   uint64_t *size);
 

@@ -75,7 +75,7 @@ static int read_description(struct mount_feed *m)
 
 /* --- files --- */
 
-/* Logs a failure. The caller knows of one that it canceled. */
+/* Logs a failure, unless the caller canceled the call. */
 static int note(struct mount_feed *m, const char *name, int r)
 {
 	if (r && r != -ECANCELED)
@@ -414,7 +414,7 @@ static int acquire_batch(struct mount_feed *m, const char *in_mount,
 	return 0;
 }
 
-/* Borrows the batch. If the connection breaks, there may be a new daemon. */
+/* Acquires the batch. If the connection breaks, there may be a new daemon. */
 static int acquire_from_any_daemon(struct mount_feed *m, const char *name,
 				   struct feed_batch *into)
 {
@@ -447,8 +447,8 @@ static int read_batch_file(struct mount_feed *m, const char *name,
 	return note(m, name, r);
 }
 
-/* Whatever the reason that the daemon lends nothing, reading the file may work.
-   If it fails, its error is the one to report. */
+/* If the daemon delivers no shared memory, reads the file instead. If that
+   fails, too, reports the error of reading. */
 static int fetch_from_daemon(struct mount_feed *m, const char *name,
 			     struct feed_batch *into)
 {

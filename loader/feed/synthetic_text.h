@@ -2,7 +2,7 @@
 /*
  * Synthetic data instead of a loader's batches or its dataset, for measuring.
  * This module parses the text of `source` and $BETON_SYNTHETIC, in the grammar
- * of pipelines (beton-transforms(7)), and explains what is wrong with it.
+ * of pipelines (beton-synthetic(7)), and explains what is wrong with it.
  */
 #ifndef LOADER_FEED_SYNTHETIC_TEXT_H
 #define LOADER_FEED_SYNTHETIC_TEXT_H
@@ -47,9 +47,10 @@ struct synthetic {
 	uint8_t fingerprint[BETON_FINGERPRINT_SIZE]; /* of that dataset */
 };
 
-/* Parses $BETON_SYNTHETIC or, if that is not set, `source`. With neither, or
-   the empty text, all data is real. If the variable is set, a warning goes to
-   the log and, unless `is_heard`, to standard error. -EINVAL is logged. */
+/* Parses $BETON_SYNTHETIC or, if that is not set, `source`. If both are unset
+   or the string is empty, all data is real. If the variable is set, writes a
+   warning to the log and, unless `is_heard`, to standard error. -EINVAL is
+   logged. */
 int synthetic_open(const char *source, struct log *log, bool is_heard,
 		   struct synthetic *out);
 void synthetic_fini(struct synthetic *f);

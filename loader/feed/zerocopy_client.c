@@ -55,7 +55,8 @@ struct zerocopy_client {
 	uint64_t connection;  /* its number */
 	bool canceled;
 	/* Slots that the loader has released while the daemon took no message.
-	   The next request sends them. A daemon lends no more at a time. */
+	   The next request sends them. A daemon shares at most
+	   ZEROCOPY_SLOTS_MAX slots with a connection at a time. */
 	uint64_t puts[ZEROCOPY_SLOTS_MAX];
 	unsigned num_puts;
 };
@@ -395,8 +396,8 @@ bool zerocopy_client_is_broken(const struct zerocopy_client *l)
 void zerocopy_client_report(struct zerocopy_client *l,
 			    const struct rank_figures *figures)
 {
-	const struct zerocopy_tell tell = { .kind = ZEROCOPY_TELL,
-					    .figures = *figures };
+	const struct zerocopy_report tell = { .kind = ZEROCOPY_REPORT,
+					      .figures = *figures };
 
 	/* A request that was canceled broke the connection for requests only.
 	 */

@@ -51,9 +51,10 @@ int zerocopy_client_get(struct zerocopy_client *client, const char *path,
 			struct acquired *out);
 bool zerocopy_client_is_broken(const struct zerocopy_client *client);
 /* Connects a broken client again, maybe to another daemon. Batches of the old
-   connection stay what they are until they are given back. Fails as
-   zerocopy_client_open() does; -ECANCELED, also if `interrupted` says so, which
-   may be NULL. Only for the thread that requests batches. */
+   connection stay valid until they are released. Fails as
+   zerocopy_client_open() does; returns -ECANCELED if the client or
+   `interrupted`, which may be NULL, is canceled. Only the thread that requests
+   batches calls this. */
 int zerocopy_client_reopen(struct zerocopy_client *client, const char *address,
 			   struct cancel *interrupted);
 

@@ -131,7 +131,7 @@ static const struct library_symbol driver_symbols[] = {
 
 #undef ROW
 
-/* Of NVTX. */
+/* The functions of NVTX. */
 struct ranges {
 	int (*push)(const char *text);
 	int (*pop)(void);
@@ -360,7 +360,7 @@ leave(struct cuda *cuda, struct visit *v, int code, const char *format, ...)
 }
 
 /* Calls a function of the driver, `call`, with the context current. The format
-   and its arguments tell the log what it does. */
+   and its arguments describe the call in the log. */
 #define CALL(cuda, call, ...)                                                  \
 	({                                                                     \
 		struct visit visit_;                                           \

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One GPU, by the functions of NVIDIA's driver, libcuda.so.1 or
- * $BETON_CUDA_LIBRARY, which is looked for when the program runs. Nothing else
- * knows CUDA, but for cuda_compiler. The names are those of the driver's ABI
- * since CUDA 11.0, so any driver from 450 on will do.
+ * One GPU, by the functions of NVIDIA's driver. The program loads the driver at
+ * run time: libcuda.so.1, or $BETON_CUDA_LIBRARY. All calls of CUDA are in this
+ * file, and those of its compiler in nvrtc.h. The names are those of the
+ * driver's ABI since CUDA 11.0, so any driver from 450 on is new enough.
  *
- * The device's primary context is used, as the CUDA runtime, PyTorch and others
- * do, so that memory, streams and events may be passed between them and us.
- * Every call makes it current for as long as it takes: what the calling thread
- * has as its current context stays that. The program may capture graphs
- * meanwhile: calls neither fail for that nor disturb the capture, unless they
- * are given the captured stream. These fail with -EBUSY.
+ * All calls use the device's primary context, as the CUDA runtime and PyTorch
+ * do, so that memory, streams and events can pass between them and the loader.
+ * Each call makes this context current and restores the calling thread's
+ * context before it returns. If the program captures a graph meanwhile, calls
+ * neither fail nor disturb the capture, unless their stream is the captured
+ * one. Then they return -EBUSY.
  *
- * Results are 0 or -errno. What the driver refuses is logged here, with what
- * was tried: as a warning where it is memory (-ENOMEM), else as an error. After
- * an error that the device does not recover from, every call fails at once with
- * -EIO, and is not logged again.
+ * Results are 0 or -errno. If the driver refuses a call, these functions log
+ * the call and the reason: as a warning if memory is short (-ENOMEM), otherwise
+ * as an error. If the device does not recover from an error, every later call
+ * returns -EIO at once and logs nothing.
  *
- * Threads: any call from any thread, except that things end after their last
- * use. There is no lock. Nothing here synchronizes the device, but for what is
- * said to.
+ * Threads: any thread may make any call, but close an object after its last
+ * use. There is no lock. Only functions whose comment mentions it synchronize
+ * the device.
  */
 #ifndef LOADER_GPU_CUDA_H
 #define LOADER_GPU_CUDA_H
@@ -59,17 +59,18 @@ struct cuda_facts {
 	int integrated; /* 1: shares the memory of the host */
 	int coherent;	/* 1: reads the host's pageable memory by its page
 			   tables, as over NVLink-C2C */
-	char pci[16];	/* "0000:3b:00.0"; empty: not told */
-	/* Of the bus, as the kernel reports it; empty or -1: unknown. */
+	char pci[16];	/* "0000:3b:00.0"; empty: not reported */
+	/* Properties of the bus, as the kernel reports them; empty or -1:
+	   unknown. */
 	char link_speed[32]; /* "16.0 GT/s PCIe" */
 	int link_width;	     /* lanes */
 	int numa_node;
 };
 
 /*
- * Device by its ordinal, as CUDA_VISIBLE_DEVICES leaves them. -ENOSYS: there is
- * no driver, or it is older than CUDA 11.0. -ENODEV: there is no GPU, or not
- * that many. One line is logged that says what to do.
+ * Opens a device by its ordinal, as CUDA_VISIBLE_DEVICES leaves them. -ENOSYS:
+ * there is no driver, or it is older than CUDA 11.0. -ENODEV: there is no GPU,
+ * or not that many. Logs one line that contains the fix.
  */
 int cuda_open(int device, struct log *log, struct cuda **out);
 /* Closes the device; everything made from it is closed. Takes NULL. */
@@ -157,8 +158,9 @@ int cuda_launch(struct cuda *cuda, const struct cuda_launch *launch,
 
 /* --- ranges on the timeline of NVIDIA's profilers ---
  *
- * Of the calling thread, nested. Nothing happens without libnvToolsExt.so.1 or
- * libnvtx3interop.so.1, and nearly nothing without a profiler. Takes NULL.
+ * Push and pop nested ranges of the calling thread. If neither
+ * libnvToolsExt.so.1 nor libnvtx3interop.so.1 is installed, they do nothing;
+ * without a profiler they cost almost nothing. They take NULL.
  */
 void cuda_range_push(struct cuda *cuda, const char *text);
 void cuda_range_pop(struct cuda *cuda);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A GPU as one loader uses it: an upload of its own, and kernels for what its
- * pipelines leave to the GPU. Kernels are compiled when the loader opens, once
- * for equal texts, and kept from one process to the next as processors' code is
- * (loader/jit/code_cache.h).
+ * A GPU as one loader uses it: an upload of its own, and kernels for the
+ * operations that its pipelines leave to the GPU. The loader compiles them when
+ * it opens, each source once. The cache on disk for the CPU's code
+ * (loader/jit/code_cache.h) stores them for later processes.
  *
  * Threads: device_add() before all else, then any.
  */

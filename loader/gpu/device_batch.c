@@ -10,9 +10,9 @@
 #include "loader/pipeline/pipeline.h"
 
 /*
- * Parts of the slot that an output has. Without a kernel the result is what was
- * made; with one there are the rows as they were made, and the floats of all
- * rows, after which a byte per row says whether it was made.
+ * Parts of the slot that an output has. Without a kernel, the result is the
+ * copied rows. A kernel reads the rows, and the floats of all rows, after which
+ * there is a byte per row: whether the loader made it.
  */
 enum { RESULT, MADE, OPERANDS, PARTS };
 
@@ -22,7 +22,7 @@ struct device_batch {
 	size_t num_outputs;
 	struct upload_copy *copies;    /* [num_outputs * PARTS] */
 	const struct device_batch *of; /* parcel that it repeats; NULL: none */
-	bool ships;		       /* has its own copy of that parcel */
+	bool uploads;		       /* has its own copy of that parcel */
 	const struct pipeline *pipeline;
 	uint32_t rows;
 	bool is_begun; /* begun, and not released */
@@ -75,8 +75,8 @@ static uint64_t size_of_floats(const struct device_batch *p, size_t i)
 	return p->rows * pipeline_num_operands(p->pipeline, i) * sizeof(float);
 }
 
-/* Of the host and of the device; the host has nothing of a kernel's result, nor
-   of what another parcel has. */
+/* Reserves memory of the host and of the device. The host needs none for the
+   result of a kernel, nor for the rows of another parcel. */
 static int reserve(struct device_batch *p, size_t i, unsigned part,
 		   uint64_t size)
 {
@@ -113,7 +113,7 @@ static int begin_batch(struct device_batch *p)
 
 	p->is_begun = !r;
 	memset(p->copies, 0, p->num_outputs * PARTS * sizeof(*p->copies));
-	for (size_t i = 0; !r && p->ships && i < p->num_outputs; i++) {
+	for (size_t i = 0; !r && p->uploads && i < p->num_outputs; i++) {
 		if (output_at(p, i)->device >= 0)
 			r = reserve_output(p, i);
 	}
@@ -126,7 +126,7 @@ int device_batch_begin(struct device_batch *p, const struct pipeline *pipeline,
 	p->pipeline = pipeline;
 	p->rows = rows;
 	p->of = NULL;
-	p->ships = true;
+	p->uploads = true;
 	return begin_batch(p);
 }
 
@@ -155,7 +155,7 @@ uint8_t *device_batch_rows(const struct device_batch *p, size_t i)
 
 uint64_t device_batch_address(const struct device_batch *p, size_t i)
 {
-	const struct device_batch *has = p->ships ? p : p->of;
+	const struct device_batch *has = p->uploads ? p : p->of;
 
 	return upload_device(has->slot, slot_part(i, RESULT));
 }
@@ -234,18 +234,18 @@ static int run_kernels(void *arg, struct cuda *cuda, struct cuda_stream *stream)
 int device_batch_start(struct device_batch *p)
 {
 	return upload_start(p->slot, p->copies, p->num_outputs * PARTS,
-			    p->ships ? run_kernels : NULL, p);
+			    p->uploads ? run_kernels : NULL, p);
 }
 
 int device_batch_repeat(struct device_batch *p, const struct device_batch *of,
-			bool ship)
+			bool upload)
 {
 	int r;
 
 	p->pipeline = of->pipeline;
 	p->rows = of->rows;
 	p->of = of;
-	p->ships = ship;
+	p->uploads = upload;
 	r = begin_batch(p);
 	return r ? r : device_batch_start(p);
 }

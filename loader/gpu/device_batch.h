@@ -39,13 +39,13 @@ uint8_t *device_batch_rows(const struct device_batch *p, size_t output);
 uint64_t device_batch_address(const struct device_batch *p, size_t output);
 
 /*
- * Instead of device_batch_begin(), rows and device_batch_start(): gives once
- * more what another parcel was started with, which is never begun again and is
- * closed later. `ship`: it is copied from there, and made, anew; else it is
- * where that one has it.
+ * Fills the batch from another one, instead of device_batch_begin(), rows and
+ * device_batch_start(). `of` was started, is never begun again, and is closed
+ * after this one. `upload`: copies the rows of `of` to the device and runs the
+ * kernels again; otherwise this batch refers to the memory of `of`.
  */
 int device_batch_repeat(struct device_batch *p, const struct device_batch *of,
-			bool ship);
+			bool upload);
 
 /* Records for each output of a GPU and row whether the row was made. */
 void device_batch_row(struct device_batch *p, size_t output, uint32_t row,

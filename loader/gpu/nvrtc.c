@@ -178,9 +178,9 @@ static bool find_library(struct nvrtc *c)
 /* --- for which device --- */
 
 /*
- * Code for the very device if the compiler knows it. Else PTX for the newest
- * before it, which the driver turns into code: that has always been possible
- * from older to newer.
+ * Selects code for exactly this device if the compiler supports it. Otherwise
+ * selects PTX for the newest older device; the driver turns it into code,
+ * because PTX is portable to every newer device.
  */
 static void choose_architecture(struct nvrtc *c)
 {

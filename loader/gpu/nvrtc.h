@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA C to code for one device, by NVIDIA's run-time compiler NVRTC, which is
- * looked for when the program runs: $BETON_NVRTC_LIBRARY; one that the process
- * has loaded; one that the linker finds; and those of Python packages and of
- * conda, beside a CUDA library that is loaded, in $VIRTUAL_ENV and in
- * $CONDA_PREFIX. A CUDA toolkit is not needed, nor its headers.
+ * Compiles CUDA C for one device, by NVIDIA's run-time compiler NVRTC. The
+ * program looks for the library at run time: $BETON_NVRTC_LIBRARY; a library
+ * that the process has loaded; one that the linker finds; and those of Python
+ * packages and of conda, beside a loaded CUDA library, in $VIRTUAL_ENV and in
+ * $CONDA_PREFIX. It needs neither a CUDA toolkit nor its headers.
  *
- * One of a newer major version than the driver's is passed over: the driver
- * could not load what it makes. No GPU is needed to compile.
+ * If NVRTC has a newer major version than the driver, it is skipped, because
+ * the driver could not load its output. Compiling needs no GPU.
  *
  * Threads: any.
  */
@@ -22,7 +22,7 @@ struct nvrtc;
 
 /*
  * Opens NVRTC for a device; driver, major and minor of the facts count.
- * -ENOSYS: there is no NVRTC, and a logged line says what to install.
+ * -ENOSYS: there is no NVRTC, and a logged line names the package to install.
  */
 int nvrtc_open(const struct cuda_facts *facts, struct log *log,
 	       struct nvrtc **out);
@@ -30,9 +30,9 @@ int nvrtc_open(const struct cuda_facts *facts, struct log *log,
 void nvrtc_close(struct nvrtc *compiler);
 
 /*
- * What code depends on besides the text and the options, for keys of caches:
- * "nvrtc 12.4 sm_90", or "nvrtc 12.4 compute_90", which is PTX, where the
- * compiler does not know so new a device.
+ * The compiler and its target, for keys of caches: the compiled code depends on
+ * these besides the source and the options. "nvrtc 12.4 sm_90" is code; if the
+ * compiler does not support the device yet, "nvrtc 12.4 compute_90" is PTX.
  */
 const char *nvrtc_name(const struct nvrtc *compiler);
 

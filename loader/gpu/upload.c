@@ -38,7 +38,7 @@ struct upload {
 	struct piece pieces[PIECES];
 	uint32_t next_piece;
 	uint64_t budget;
-	bool told; /* the exhausted budget was logged */
+	bool is_logged; /* the exhausted budget was logged */
 	struct upload_stats stats;
 };
 
@@ -94,8 +94,8 @@ static int open_pieces(struct upload *u)
 }
 
 /*
- * Waits until nothing of the upload runs. If the driver cannot tell, waits for
- * the whole device.
+ * Waits until nothing of the upload runs. If the driver cannot wait for the
+ * stream, waits for the whole device.
  */
 static void finish_stream(struct upload *u)
 {
@@ -152,12 +152,12 @@ static bool take_budget(struct upload *u, uint64_t size)
 {
 	scoped_lock(&u->lock);
 	if (!range_ok(u->stats.pinned, size, u->budget)) {
-		if (!u->told)
+		if (!u->is_logged)
 			log_info(
 				u->log,
-				"upload: all %llu bytes that may be pinned are; other batches are copied once more on their way to the GPU",
+				"upload: all %llu bytes that may be pinned are in use; other batches need one more copy on their way to the GPU",
 				(unsigned long long)u->budget);
-		u->told = true;
+		u->is_logged = true;
 		return false;
 	}
 	u->stats.pinned += size;
@@ -274,7 +274,7 @@ void upload_slot_close(struct upload_slot *s)
 		return;
 	if (s->round != ROUND_NONE && upload_finish(s))
 		upload_release_done(s);
-	/* Memory in use must not be freed. If the driver cannot tell by the
+	/* Memory in use must not be freed. If the driver cannot wait for the
 	   events, waits for the whole device. */
 	if (wait_for_all(s))
 		cuda_synchronize(s->upload->cuda);
@@ -482,7 +482,7 @@ int upload_start(struct upload_slot *s, const struct upload_copy *copies,
 
 /*
  * A thread's own default stream has the same name in every thread, so the
- * thread tells them apart.
+ * thread is part of the key.
  */
 static struct user *find_user(struct upload_slot *s, struct cuda_stream *stream)
 {

@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Batches on their way to a GPU, and who may touch their memory when. Knows
- * neither rings nor pipelines: a slot is the memory of one batch, in parts, and
- * each part has bytes of the host and bytes of the device. A round of a slot:
+ * Memory of batches on their way to a GPU, and the order of its uses. This
+ * module is independent of rings and pipelines: a slot is the memory of one
+ * batch, in parts, and each part has bytes of the host and bytes of the device.
+ * A round of a slot:
  *
- *	upload_begin()		the host may write: waits for the copies of the
- *				slot's last round to have read its memory
- *	upload_reserve()	room for a part, as far as it has to grow
+ *	upload_begin()		waits until the device has read the memory of
+ *				the last round; then the host may write
+ *	upload_reserve()	grows a part if it is too small
  *	upload_start()		queues copies, kernels and an event: ready
- *	upload_acquire()	a consumer's stream waits for ready, on the
- *				device; as often, on as many streams as wanted
+ *	upload_acquire()	makes a consumer's stream wait for ready, on the
+ *				device; any number of times and streams
  *	upload_release()	the consumer has queued its last use
  *
- * Nobody waits on the host for a GPU, but upload_begin(), which comes before
- * the hard work on the next batch. The next round's copies wait, on the device,
- * for all that was queued up to the release on every stream that acquired the
- * slot and on the one it was released with. So a consumer that never
- * synchronizes reads what it should, as does one that drops a batch before its
- * kernels ran, or on another stream than it read it on.
+ * Only upload_begin() makes the host wait for a GPU; it comes before the hard
+ * work on the next batch. The next round's copies wait on the device. They wait
+ * for everything that was queued before the release, on each stream that
+ * acquired the slot and on the stream of the release. So a consumer that never
+ * synchronizes reads correct data. The same holds if it drops a batch before
+ * its kernels ran, or releases it on another stream.
  *
- * One upload serves one loader. It has a stream of its own, which takes no part
- * in the legacy default stream's waiting, so several of them do not hinder each
- * other. A loader of several threads may start several slots at once: what is
- * queued for one slot stays together. Nothing is allocated in a round, except
- * where a part grows or a slot is acquired on more streams than ever before.
+ * One upload serves one loader. Its stream does not synchronize with the legacy
+ * default stream, so several uploads do not delay each other. Several threads
+ * of a loader may start several slots at once: the work of one slot stays
+ * together in the queue. A round allocates nothing, unless a part grows or more
+ * streams than ever before acquire a slot.
  *
  * The memory of the host is pinned as long as the budget lasts. After that, or
- * where the system pins no more, a part is ordinary memory, and upload_start()
- * copies it through two pinned pieces: it then waits for the GPU as it goes.
+ * if the system refuses to pin more, a part is pageable memory. upload_start()
+ * copies it through two pinned pieces, and waits for the GPU meanwhile.
  *
  * Threads: a slot's round belongs to one thread at a time up to upload_start(),
  * which comes before all of upload_acquire() and upload_release(); these may
- * come from any thread. upload.lock orders what is queued on the stream of its
- * own and guards the budget; slot.lock guards the streams that acquired it.
- *They are never held together, nor while the host waits, except upload.lock for
- * ordinary memory, as said.
+ * come from any thread. upload.lock orders the work on the upload's stream and
+ * guards the budget; slot.lock guards the streams that acquired the slot. No
+ * thread holds both. The host waits under upload.lock only for the copies of
+ * pageable memory.
  */
 #ifndef LOADER_GPU_UPLOAD_H
 #define LOADER_GPU_UPLOAD_H
@@ -96,10 +97,10 @@ int upload_begin(struct upload_slot *slot);
 bool upload_has_waited(const struct upload_slot *slot);
 
 /*
- * After upload_begin(): makes room in a part for so many bytes of the host and
- * of the device; either may be 0. What has to grow loses its content, gets some
- * more than asked for, and waits for the device. -ENOMEM: that side of the part
- * is empty now.
+ * Makes room in a part for `host` bytes of the host and `device` bytes of the
+ * device; either may be 0. Call it after upload_begin(). If a side has to grow,
+ * it loses its content, gets some more than requested, and waits for the
+ * device. -ENOMEM: that side of the part is empty now.
  */
 int upload_reserve(struct upload_slot *slot, uint32_t part, uint64_t host,
 		   uint64_t device);
@@ -136,10 +137,11 @@ int upload_start(struct upload_slot *slot, const struct upload_copy *copies,
 		 size_t num_copies, upload_run_fn *run, void *arg);
 
 /*
- * What the consumer queues on this stream from now on finds the batch complete.
- * The stream belongs to the device's primary context, NULL, CUDA_STREAM_LEGACY
- * and CUDA_STREAM_PER_THREAD included, and lives until the release. -EINVAL: it
- * does not, or the slot was not started.
+ * Makes `stream` wait, on the device, until the batch is complete: work that
+ * the consumer queues from now on reads complete data. The stream belongs to
+ * the device's primary context and lives until the release; NULL,
+ * CUDA_STREAM_LEGACY and CUDA_STREAM_PER_THREAD are valid, too. -EINVAL: it
+ * is another context's stream, or the slot was not started.
  */
 int upload_acquire(struct upload_slot *slot, struct cuda_stream *stream);
 /* Blocks the host until the batch is complete. */
@@ -154,8 +156,8 @@ int upload_wait(struct upload_slot *slot);
  * failure nothing has changed, unless the device is lost: then it is released.
  */
 int upload_release(struct upload_slot *slot, struct cuda_stream *stream);
-/* Ends the round, with the promise that no consumer uses its memory on the
-   device any more, because the host waited for it or nobody ever did. */
+/* Ends the round. The caller guarantees that no consumer uses its memory on the
+   device any more: the host waited for the consumer, or there never was one. */
 void upload_release_done(struct upload_slot *slot);
 /*
  * Ends the round as upload_release() without a stream does. If the driver

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The arguments of an operation: values in a pipeline string become the
- * numbers and choices that the operation's parameters declare (loader/graph/op.h).
- * Messages quote the string and name the column. Pure functions.
+ * numbers and choices that the operation's parameters declare
+ * (loader/graph/op.h). Messages quote the string and name the column. Pure
+ * functions.
  */
 #ifndef LOADER_GRAPH_ARGS_H
 #define LOADER_GRAPH_ARGS_H
@@ -16,8 +17,8 @@ struct parse_arg;
 struct parse_stage;
 
 /*
- * Binds the arguments of a stage to the parameters of `op`. Numbers that change
- * with the epoch are those of epochs->now; no other function knows schedules.
+ * Binds the arguments of a stage to the parameters of `op`. Resolves schedules
+ * to their numbers in epochs->now, so no other function handles schedules.
  * -EINVAL, with a message.
  */
 int args_bind(const struct op *op, const struct parse *parse,

@@ -18,7 +18,7 @@
 
 enum { ADVICE_SIZE = 1024 };
 
-/* Stems are unique, names are not: prefer a stem. */
+/* File-name forms are unique, names are not: prefer the file-name form. */
 int bind_field(const struct builder *b, const char *word)
 {
 	for (size_t i = 0; i < b->num_fields; i++) {

@@ -63,8 +63,8 @@ const struct type *chain_type(const struct chain *chain);
 size_t chain_cut(const struct chain *chain);
 
 /*
- * Splits a chain before node `at`. Both halves borrow the nodes; the places of
- * operands do not change.
+ * Splits a chain before node `at`. Both halves refer to the nodes of `chain`,
+ * which must outlive them; the indices of operands do not change.
  */
 struct chain chain_head(const struct chain *chain, size_t at);
 struct chain chain_rest(const struct chain *chain, size_t at);

@@ -116,7 +116,7 @@ uint16_t half_of_float(float v)
 		return (uint16_t)(sign | 0x7c00);
 	/*
 	 * Below 2^-14, halves are multiples of 2^-24, like float32 between 1/2
-	 * and 1. So adding 1/2 makes the processor round.
+	 * and 1. So adding 1/2 makes the CPU round.
 	 */
 	if (size < 0x38800000)
 		return (uint16_t)(sign |

@@ -156,7 +156,7 @@ struct type {
 	bool mixed;  /* the three numbers of two labels and a weight */
 	enum dtype dtype;
 	enum layout layout; /* of images, like width and height */
-	unsigned device;    /* 0: the processor's memory; else 1 + its number */
+	unsigned device;    /* 0: the CPU's memory; else 1 + its number */
 	unsigned views;	    /* images of a sample, stacked; 0: one */
 	uint32_t width;	    /* 0: not known, like height */
 	uint32_t height;
@@ -490,8 +490,8 @@ uint8_t op_whole(float v);
 bool op_chance(const struct arg *p, struct uniform uniform);
 
 /*
- * Draws a factor like FFCV. With the probability `p` it is uniform, from
- * 1 - magnitude (at least 0) to 1 + magnitude; else it is 1.
+ * Draws a factor like FFCV. It is uniform from 1 - magnitude (at least 0) to
+ * 1 + magnitude with the probability `p`; else it is 1.
  */
 float op_factor(const struct arg *magnitude, const struct arg *p,
 		struct uniform uniform);

@@ -17,7 +17,7 @@
 #include "loader/graph/op.h"
 
 struct grid {
-	uint8_t *values; /* of the first pixel; borrowed */
+	uint8_t *values; /* of the first pixel; not owned */
 	enum dtype dtype;
 	bool mask;	/* values are classes */
 	uint32_t width; /* none of them is 0 */

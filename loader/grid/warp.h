@@ -13,7 +13,7 @@
 
 #include "loader/grid/grid.h"
 
-/* What to do with places, out of an operation's arguments. */
+/* How a warp interpolates and fills, from an operation's arguments. */
 struct grid_warp {
 	enum warp_how how;
 	const struct arg *fill; /* one number, or one for each channel */

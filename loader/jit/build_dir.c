@@ -147,8 +147,8 @@ static void remove_entries(int fd)
 void build_dir_close(struct build_dir *d)
 {
 	remove_entries(d->fd);
-	/* Whatever has the name now: this removes nothing but an empty
-	   directory. */
+	/* Another user may have replaced the directory; this call removes
+	   nothing but an empty directory. */
 	unlinkat(d->parent, d->name, AT_REMOVEDIR);
 	close(d->fd);
 	close(d->parent);

@@ -416,7 +416,7 @@ static void list_one(int dir, const char *name, struct listing *l)
 		list_object(name, &st, l);
 }
 
-/* Keeps the newest file, whatever the clock says. */
+/* Never evicts the file `stored`, even if the clock was set back. */
 static void evict_objects(const struct code_cache *o, const char *stored)
 {
 	struct listing l = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A chain -> CUDA C: one kernel for a whole batch, a thread for each pixel. The
- * operations are the text that processors run (OP_CODE), and NVRTC is told not
- * to contract, so that the bits are the same.
+ * operations are the C code that CPUs run (OP_CODE), and an option of NVRTC
+ * disables contraction, so that the bits are the same.
  */
 #ifndef LOADER_JIT_EMIT_DEVICE_H
 #define LOADER_JIT_EMIT_DEVICE_H

@@ -13,10 +13,10 @@ struct helper {
 };
 
 /*
- * Each uses those before it only. Without branches, so that compilers can make
- * vectors of it. Adding 2^23 to a float, or 2^52 to a double, that is at most
- * as large leaves no bits for fractions: the processor rounds, to nearest and
- * halves to even.
+ * Each uses those before it only. They contain no branches, so that compilers
+ * can vectorize them. Adding 2^23 to a float, or 2^52 to a double, that is at
+ * most as large leaves no bits for fractions: the CPU rounds to nearest, ties
+ * to even.
  */
 static const struct helper helpers[] = {
 	{ "beton_bits(", "static inline unsigned beton_bits(float v)\n"

@@ -153,7 +153,7 @@ static int write_whole(int fd, const uint8_t *bytes, size_t size)
 /*
  * Loads a file by its descriptor, so that another user who replaces the file
  * changes nothing. The descriptor stays open as long as the library, since
- * dlopen() tells libraries apart by their names. Closes it on failure.
+ * dlopen() identifies libraries by their names. Closes it on failure.
  */
 static void *load_descriptor(int fd, const uint8_t *bytes, size_t size,
 			     int *fd_out)

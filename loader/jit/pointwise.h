@@ -94,8 +94,8 @@ const char *pointwise_engine_name(const struct pointwise *stage);
 const float *pointwise_operands(const struct pointwise *stage,
 				const struct pipeline_row *row, float *scratch);
 
-/* What an image's bytes become, stage->map or made in `scratch`;
-   NULL: a kernel makes the rows, or the definitions. */
+/* The table of a chain that maps bytes to bytes: stage->map, or made in
+   `scratch`. NULL: there is none; run the kernel or the definitions. */
 const struct byte_map *pointwise_map(const struct pointwise *stage,
 				     const float *operands,
 				     struct byte_map *scratch);

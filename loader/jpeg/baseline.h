@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A decoder of ordinary JPEGs, about twice as fast as libjpeg-turbo's:
- * 8-bit baseline or extended Huffman coding, gray or YCbCr, one scan, chroma
- * as large as luma or half as large in either direction. It gives the planes
- * of a rectangle, before upsampling and conversion of colors: to the bit what
- * libjpeg-turbo's jpeg_read_raw_data() gives with its accurate integer DCT.
+ * A decoder of baseline sequential JPEGs, about twice as fast as
+ * libjpeg-turbo's: 8-bit baseline or extended Huffman coding, gray or YCbCr,
+ * one scan, chroma as large as luma or half as large in either direction. It
+ * decodes the planes of a rectangle, before upsampling and color conversion.
+ * The samples are identical to those of libjpeg-turbo's jpeg_read_raw_data()
+ * with its accurate integer DCT.
  *
- * Everything else is -ENOTSUP: other kinds of JPEG, and whatever is damaged,
- * contradictory or merely odd (bytes between segments, a code that no encoder
- * would write, an early end). The caller then asks libjpeg-turbo, which tells
- * damage from oddity; so the two cannot disagree. As in codec_decode(), what
- * comes after the last row of MCUs that was needed is not looked at.
+ * For everything else the result is -ENOTSUP: other kinds of JPEG, and data
+ * that is damaged, contradictory or merely odd (bytes between segments, a code
+ * that no encoder writes, an early end). The caller then calls libjpeg-turbo,
+ * which decides whether the data is damaged, so the two cannot disagree. Like
+ * codec_decode(), this decoder does not read past the last row of MCUs that it
+ * needs.
  *
  * Input is hostile: whatever the bytes, no call reads outside them or takes
  * more memory than their number and the planes, which are no larger than 256
@@ -68,9 +70,10 @@ int baseline_header(struct baseline *b, const uint8_t *bytes, size_t size,
  * across and down are 1 it reads none of it). At the component's own edges,
  * x = 0 or x = width - 1, libjpeg repeats the last sample.
  *
- * `index` may be NULL. With it, entropy decoding skips rows above the rectangle
- * and what it can of those beside it, and damage there goes unnoticed; an index
- * that is not this scan's gives wrong pixels or -ENOTSUP, nothing worse.
+ * `index` may be NULL. If there is one, entropy decoding skips rows above the
+ * rectangle and as much as possible of those beside it, and damage there goes
+ * unnoticed. An index of another scan causes wrong pixels or -ENOTSUP, nothing
+ * worse.
  *
  * -ERANGE: the rectangle is empty or not inside; -ENOTSUP; -ENOMEM.
  */

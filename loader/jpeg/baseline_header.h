@@ -27,12 +27,12 @@ struct baseline_component {
 	uint8_t side;	       /* side of a block, in samples */
 	uint8_t blocks_across; /* blocks in an MCU */
 	uint8_t blocks_down;
-	const uint8_t *quant; /* 64 bytes in zigzag order; borrowed */
-	const uint8_t *dc;    /* a DHT's 16 counts, and symbols; borrowed */
+	const uint8_t *quant; /* 64 bytes in zigzag order; not owned */
+	const uint8_t *dc;    /* a DHT's 16 counts, and symbols; not owned */
 	const uint8_t *ac;
 };
 
-/* The header of a JPEG, parsed. It borrows the JPEG's bytes. */
+/* The header of a JPEG, parsed. It points into the JPEG's bytes. */
 struct baseline_image {
 	uint32_t width;
 	uint32_t height;

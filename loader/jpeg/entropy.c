@@ -173,7 +173,7 @@ INLINE unsigned take_symbol(struct reader *r, const struct huffman_ac *ac,
 	return at + 1;
 }
 
-/* What follows an entry that ends past the block's end. */
+/* The meaning of an entry that ends past the block's end. */
 enum end {
 	END_NOT_YET,
 	END_GOOD,

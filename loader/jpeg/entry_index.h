@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places inside the scan of a baseline JPEG where decoding can begin. With an
- * index of them, a decoder can skip pixels that are not wanted.
+ * Positions inside the scan of a baseline JPEG where decoding can begin. A
+ * decoder that has an index of them can skip pixels that the caller does not
+ * request.
  *
  * An index has an entry for the first MCU of each row of MCUs, and for every
  * `step` MCUs of the row after it. Scans with restart markers have none. A JPEG
@@ -34,7 +35,7 @@ struct entry {
 	int16_t dc[3]; /* of the components; 0 where there is none */
 };
 
-/* Borrowed entries, in the order of the scan. */
+/* Entries in the order of the scan; not owned. */
 struct entry_index {
 	const struct entry *entries;
 	uint32_t n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the full inverse DCT and the reduced ones have in common: the order of
+ * The common parts of the full inverse DCT and the reduced ones: the order of
  * the coefficients, and arithmetic of 16 and 32 bits as vector code has it.
  */
 #ifndef LOADER_JPEG_IDCT_PARTS_H

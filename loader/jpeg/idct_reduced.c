@@ -2,8 +2,8 @@
 /*
  * The mean of neighbors x = 2i, 2i + 1 of cos((2x + 1) k pi / 16) is
  * cos(k pi / 16) cos((2i + 1) k pi / 8): a transform of half the side, of
- * coefficients times the first factor, which is 0 for k = 4. A quarter is the
- * same once more, and rows and columns 2, 4 and 6 are not needed.
+ * coefficients times the first factor, which is 0 for k = 4. A quarter of the
+ * side applies the same step twice, and needs no rows and columns 2, 4 and 6.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -24,7 +24,8 @@ enum {
 	SHIFT2_2 = CONST_BITS + 2 + PASS1_BITS + 3,
 };
 
-/* Of rows 7 and 1, 3 and 5, 2 and 6; outer is i = 0 and 3, inner 1 and 2. */
+/* Factors of rows 7 and 1, 3 and 5, 2 and 6; outer is i = 0 and 3, inner 1 and
+   2. */
 static const struct factors OUTER_71 = { -4176,
 					 20995 }, /* 0.509795579, 2.562915447 */
 	OUTER_35 = { 7373, -4926 },		  /* 0.899976223, 0.601344887 */

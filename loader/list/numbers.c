@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer numbers have more digits than a double tells. */
+/* A double has fewer significant digits than a number of this length. */
 enum { NUMBER_MAX = 400 };
 
 struct reader {
@@ -148,7 +148,7 @@ static const char *read_rows(struct reader *r, uint64_t *rows)
 	return take(r, ']') ? NULL : "the array has no end";
 }
 
-/* What follows the text may be the NULs that FFCV adds. */
+/* Behind the JSON there may be NULs, because FFCV pads with them. */
 static const char *read_text(struct reader *r, uint64_t *rows)
 {
 	const char *wrong = read_rows(r, rows);

@@ -10,7 +10,7 @@
 #include "fs/util/cleanup.h"
 #include "loader/util/read_file.h"
 
-/* Of UTF-8. */
+/* Lengths in bytes of UTF-8. */
 enum { CHARACTER_MAX = 4, WORD_BYTES = CHARACTER_MAX * VOCABULARY_WORD_MAX };
 
 static const char CONTINUED[] = { '#', '#' };

@@ -2,7 +2,7 @@
 /*
  * A vocabulary of WordPiece, as BERT has them: a file of one token in a line,
  * whose number is the line's, from 0. "##" begins the tokens that continue a
- * word. Of equal tokens the last one counts.
+ * word. If a token stands on several lines, the last one counts.
  */
 #ifndef LOADER_LIST_VOCABULARY_H
 #define LOADER_LIST_VOCABULARY_H

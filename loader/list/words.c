@@ -14,8 +14,9 @@ struct range {
 	enum kind kind;
 };
 
-/* Of Unicode, those above ASCII that part words: its spaces, its blocks of
-   general and of CJK punctuation, and the ideographs of BERT's tokenizer. */
+/* The Unicode characters above ASCII that separate words: its spaces, its
+   blocks of general and of CJK punctuation, and the ideographs of BERT's
+   tokenizer. */
 static const struct range ranges[] = {
 	{ 0x80, 0x9f, NOTHING },     { 0xa0, 0xa0, SPACE },
 	{ 0xa1, 0xa1, ALONE },	     { 0xa7, 0xa7, ALONE },

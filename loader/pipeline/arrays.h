@@ -19,7 +19,7 @@ size_t arrays_steps(const struct chain *chain);
 
 /*
  * Runs the last `left` operations of the chain, at least one, on bytes of its
- * source's type. A negative errno: the message says why.
+ * source's type. On failure, a->message contains the reason.
  */
 int arrays_run(struct arrays *a, const struct worker_job *job,
 	       const struct chain *chain, size_t left, const void *from);

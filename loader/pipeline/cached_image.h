@@ -20,7 +20,7 @@ struct cached_image {
 	bool mirror;
 	bool has_planes; /* planes of `jpeg`; else `image` */
 	struct image image;
-	struct baseline_image jpeg; /* borrows nothing */
+	struct baseline_image jpeg; /* points to no bytes of the JPEG */
 	struct baseline_plane planes[BASELINE_COMPONENTS];
 };
 

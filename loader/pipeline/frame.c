@@ -25,8 +25,8 @@ struct frame {
 	const struct pipeline_value *value;
 	enum quality quality;
 	uint64_t *decode_ns;
-	bool ordinary;	/* baseline JPEG, described by `jpeg` */
-	bool in_memory; /* `image` holds pixels */
+	bool is_baseline; /* baseline JPEG, described by `jpeg` */
+	bool in_memory;	  /* `image` holds pixels */
 	struct image image;
 	const struct baseline_plane *whole; /* all planes of `jpeg`, or NULL */
 	struct rect view;		    /* of the value, or of `image` */
@@ -107,7 +107,7 @@ static int start_raw(struct frame *f)
 			 (unsigned long long)v->size, v->width, v->height);
 		return -EINVAL;
 	}
-	/* Borrowed, and never written. */
+	/* Not owned, and never written. */
 	f->image = (struct image){ (uint8_t *)(uintptr_t)v->bytes, v->width,
 				   v->height, 3 * (size_t)v->width };
 	f->in_memory = true;
@@ -121,17 +121,17 @@ static int start_jpeg(struct frame *f)
 	uint32_t width, height;
 	int r = 0;
 
-	f->ordinary =
+	f->is_baseline =
 		!baseline_header(f->baseline, v->bytes, v->size, &f->jpeg);
 	width = f->jpeg.width;
 	height = f->jpeg.height;
-	if (!f->ordinary)
+	if (!f->is_baseline)
 		r = lines_result(f, scanlines_probe(f->lines, v->bytes, v->size,
 						    &width, &height));
 	if (r || (width == v->width && height == v->height))
 		return r;
 	snprintf(f->message, sizeof(f->message),
-		 "the JPEG is %ux%u, the dataset says %ux%u", width, height,
+		 "the JPEG is %ux%u, the dataset states %ux%u", width, height,
 		 v->width, v->height);
 	return -EINVAL;
 }
@@ -142,7 +142,7 @@ int frame_start(struct frame *f, const struct pipeline_value *value,
 	f->value = value;
 	f->quality = quality;
 	f->decode_ns = decode_ns;
-	f->ordinary = false;
+	f->is_baseline = false;
 	f->in_memory = false;
 	f->whole = NULL;
 	f->mirror = false;
@@ -158,10 +158,10 @@ int frame_start(struct frame *f, const struct pipeline_value *value,
 	return value->mode == BETON_MODE_RAW ? start_raw(f) : start_jpeg(f);
 }
 
-/* Uses the kept image from now on. */
+/* Uses the cached image from now on. */
 static void take_up(struct frame *f, const struct cached_image *kept)
 {
-	f->ordinary = kept->has_planes;
+	f->is_baseline = kept->has_planes;
 	f->jpeg = kept->jpeg;
 	f->whole = kept->has_planes ? kept->planes : NULL;
 	f->in_memory = !kept->has_planes;
@@ -250,7 +250,7 @@ static int start_planes(struct frame *f)
 	struct rect needs;
 	int r;
 
-	if (f->in_memory || !f->ordinary || !f->resizes ||
+	if (f->in_memory || !f->is_baseline || !f->resizes ||
 	    f->quality == QUALITY_EXACT)
 		return -ENOTSUP;
 	if (f->quality == QUALITY_DRAFT)
@@ -275,7 +275,7 @@ static int start_pixels(struct frame *f, const struct rect *part)
 		scanlines_of_image(f->lines, &f->image, part);
 		return 0;
 	}
-	if (f->ordinary && upsample_can(&f->jpeg))
+	if (f->is_baseline && upsample_can(&f->jpeg))
 		r = find_planes(f, &f->jpeg, part, planes);
 	if (!r)
 		r = scanlines_of_planes(f->lines, &f->jpeg, planes, part);
@@ -399,7 +399,7 @@ static uint64_t size_of_resized(const struct frame *f)
  */
 static bool uses_planes(const struct frame *f)
 {
-	return !f->in_memory && f->ordinary &&
+	return !f->in_memory && f->is_baseline &&
 	       (f->quality != QUALITY_EXACT || upsample_can(&f->jpeg));
 }
 
@@ -497,11 +497,11 @@ static const struct keeping *what_to_keep(const struct frame *f)
 	return uses_planes(f) ? &PLANES : &PIXELS;
 }
 
-void frame_keep(struct frame *f, struct value_store *stash, uint64_t id)
+void frame_keep(struct frame *f, struct value_store *cache, uint64_t id)
 {
 	const struct keeping *what = what_to_keep(f);
 	struct cached_image *k =
-		what ? value_store_take(stash, id, what->size(f)) : NULL;
+		what ? value_store_take(cache, id, what->size(f)) : NULL;
 	int r;
 
 	if (!k)
@@ -515,10 +515,10 @@ void frame_keep(struct frame *f, struct value_store *stash, uint64_t id)
 	r = what->fill(f, k);
 	f->started = false;
 	if (r) {
-		value_store_give(stash, k);
+		value_store_give(cache, k);
 		if (r != -ENOMEM)
-			value_store_refuse(stash, id);
-	} else if (!value_store_put(stash, k)) {
+			value_store_refuse(cache, id);
+	} else if (!value_store_put(cache, k)) {
 		take_up(f, k);
 	}
 }

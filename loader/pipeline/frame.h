@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An image on its way through geometry. A frame starts as a value not looked
- * at; crops and mirrors only move its view, and a resize is only noted, so that
- * what is decoded is what the result is made of. Nothing happens until another
- * resize follows, which needs the pixels of the one before, or until the end:
- * then pixels pass from the decoder to the result a few rows at a time.
+ * An image on its way through geometry. A frame starts as a value that is not
+ * decoded. Crops and mirrors only move its view, and a resize is only noted, so
+ * that the frame decodes no more than the result needs. It computes nothing
+ * until another resize needs the pixels of the one before, or until the end.
+ * Then pixels pass from the decoder to the result a few rows at a time.
  */
 #ifndef LOADER_PIPELINE_FRAME_H
 #define LOADER_PIPELINE_FRAME_H
@@ -38,15 +38,16 @@ bool frame_resume(struct frame *f, const struct pipeline_value *value,
 		  uint64_t *decode_ns);
 
 /*
- * Keeps what there is of the image at this place: after a resize its pixels;
- * else, of a JPEG, all of it decoded, as planes where the rest is made of them.
- * Whatever comes next gives the same bits, or the same failure, as without: if
- * there is no room, or the whole cannot be had, or is not what a part would be
- * cut out of, nothing is kept and nothing has happened. Raw images have nothing
- * to be kept before a resize. Neither have JPEGs in draft quality: at which
- * size they are decoded depends on what comes next.
+ * Caches the image at this point of the chain. After a resize, it stores the
+ * pixels. Otherwise it stores the whole decoded JPEG, as planes if the rest of
+ * the chain reads planes. All later steps give the same bits, or the same
+ * failure, as without the call. If there is no room, or if the whole image
+ * cannot be decoded or differs from a decoded part, it stores nothing and
+ * changes nothing. It stores no raw images before a resize, and no JPEGs in
+ * draft quality, because the size at which they are decoded depends on later
+ * steps.
  */
-void frame_keep(struct frame *f, struct value_store *stash, uint64_t id);
+void frame_keep(struct frame *f, struct value_store *cache, uint64_t id);
 
 /* Crops the view to `part`; exchanges the view's left and right. */
 void frame_crop(struct frame *f, const struct rect *part);

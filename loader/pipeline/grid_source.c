@@ -263,7 +263,7 @@ static int gray_of_jpeg(struct grid_source *s, const struct rect *part,
 	if (info.width != s->shape.width || info.height != s->shape.height)
 		return refuse(
 			s, -EINVAL,
-			"the JPEG has another size than the dataset says");
+			"the JPEG has another size than the dataset states");
 	return gray_by_codec(s, part, out);
 }
 
@@ -383,7 +383,7 @@ static void part_of_array(struct grid_source *s, const struct rect *part,
 {
 	*out = s->shape;
 	grid_pack(out);
-	/* Borrowed, and never written. */
+	/* Not owned, and never written. */
 	out->values =
 		(uint8_t *)(uintptr_t)s->value->bytes + s->first * out->frame;
 	out->frame *= s->stride;

@@ -99,7 +99,7 @@ static int make(struct grid_worker *w)
 			 grid_source_message(w->source));
 	if (ns && !w->is_made)
 		*ns += stage_now_ns() - start;
-	w->now.mask = w->type.mask; /* the source knows only what is stored */
+	w->now.mask = w->type.mask; /* the source has no such property */
 	w->is_made = true;
 	w->view = (struct rect){ .width = w->view.width,
 				 .height = w->view.height };

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct image_list {
-	const uint8_t *bytes; /* of the value; borrowed */
+	const uint8_t *bytes; /* of the value; not owned */
 	uint64_t size;
 	uint32_t count; /* at least 1 */
 	bool is_one;	/* the value is the image */

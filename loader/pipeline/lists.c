@@ -134,7 +134,7 @@ static int no_memory(struct lists *l)
 	return -ENOMEM;
 }
 
-/* What an image's output does to the sample. */
+/* Finds how an image's output moves the pixels of the sample. */
 static int find_image(struct lists *l, const struct node *n,
 		      const struct sample *s, uint64_t rows, struct op_of *out)
 {

@@ -3,7 +3,7 @@
 
 #include "loader/graph/operands.h"
 
-/* What is found so far. */
+/* A search for the moves of an image, and its results so far. */
 struct search {
 	const struct pipeline_row *row;
 	struct size size; /* of the image so far */

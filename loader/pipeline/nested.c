@@ -154,7 +154,7 @@ int nested_run(struct nested *m, const struct worker_job *job,
 	return 0;
 }
 
-/* So many rows stay in the processor's cache. */
+/* So many rows stay in the CPU's cache. */
 enum { VALUE_ROWS = 16 };
 
 /* Runs the pointwise stage on some rows of an image, and copies its result

@@ -24,8 +24,8 @@ struct nested {
 int nested_init(struct nested *m, size_t max_floats);
 void nested_fini(struct nested *m);
 
-/* Runs an operation on an image in place. A negative errno: the message says
-   why. */
+/* Runs an operation on an image in place. On failure, m->message contains the
+   reason. */
 int nested_run(struct nested *m, const struct worker_job *job,
 	       const struct node *n, const struct image *image);
 
@@ -33,8 +33,8 @@ int nested_run(struct nested *m, const struct worker_job *job,
  */
 int nested_reserve(struct nested *m, const struct node *n, struct size size);
 
-/* Whether an image has the size of a type; and what to return, with a message,
-   where it must have it, or where there is no memory for it. */
+/* Whether an image has the size of a type. The other two return the error, and
+   set a message, if the image must have that size, or if memory is short. */
 bool nested_fits(struct size size, const struct type *type);
 int nested_refuse(struct nested *m, const struct worker_job *job,
 		  struct size size, const struct type *want);

@@ -454,9 +454,9 @@ bool output_plan_keeps_alike(const struct output_plan *a,
 
 void output_plan_fini(struct output_plan *plan)
 {
-	if (!plan->is_lent)
-		value_store_close(plan->stash);
-	plan->stash = NULL;
+	if (!plan->is_shared)
+		value_store_close(plan->cache);
+	plan->cache = NULL;
 	for (size_t i = 0; i < plan->num_passes; i++)
 		pointwise_fini(&plan->passes[i].pointwise);
 	for (size_t i = 0; i < plan->num_nested; i++)

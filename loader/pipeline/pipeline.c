@@ -328,7 +328,7 @@ int pipeline_keep(struct pipeline *p, struct log *log)
 	for (size_t i = 0; !r && i < p->num_plans; i++)
 		if (p->plans[i].cache_size)
 			r = value_store_open(p->plans[i].cache_size,
-					     &p->plans[i].stash);
+					     &p->plans[i].cache);
 	if (r)
 		log_error(log, "cache() of %.0f MiB: %s",
 			  (double)size / (1 << 20), strerror(-r));
@@ -338,8 +338,8 @@ int pipeline_keep(struct pipeline *p, struct log *log)
 void pipeline_keep_with(struct pipeline *p, const struct pipeline *owner)
 {
 	for (size_t i = 0; i < p->num_plans; i++) {
-		p->plans[i].stash = owner->plans[i].stash;
-		p->plans[i].is_lent = true;
+		p->plans[i].cache = owner->plans[i].cache;
+		p->plans[i].is_shared = true;
 	}
 }
 
@@ -349,9 +349,9 @@ void pipeline_cached(const struct pipeline *p, struct value_store_stats *out)
 
 	*out = (struct value_store_stats){ 0 };
 	for (size_t i = 0; i < p->num_plans; i++) {
-		if (!p->plans[i].stash)
+		if (!p->plans[i].cache)
 			continue;
-		value_store_stats(p->plans[i].stash, &one);
+		value_store_stats(p->plans[i].cache, &one);
 		out->size += one.size;
 		out->used += one.used;
 		out->values += one.values;

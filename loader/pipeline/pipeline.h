@@ -38,9 +38,10 @@ void pipeline_close(struct pipeline *p);
 void pipeline_put_on(struct pipeline *p, int gpu);
 
 /*
- * Leaves what stands after cuda() to kernels for the GPU, where it is more than
- * a copy; without `autos` only after those that stand where they stand. Once,
- * before pipeline_compile(); without it the processor does it all. -ENOMEM.
+ * Leaves the operations after cuda() to kernels for the GPU, if they are more
+ * than a copy. Unless `autos` is set, skips outputs whose placement is `auto`.
+ * Call it once, before pipeline_compile(); otherwise the CPU runs all
+ * operations. -ENOMEM.
  */
 int pipeline_split(struct pipeline *p, bool autos);
 
@@ -104,13 +105,13 @@ int pipeline_keep(struct pipeline *p, struct log *log);
  */
 void pipeline_keep_with(struct pipeline *p, const struct pipeline *owner);
 
-/* Of all caches together. Thread-safe. */
+/* The totals of all caches of a pipeline. Thread-safe. */
 void pipeline_cached(const struct pipeline *p, struct value_store_stats *out);
 
 /*
- * What makes the rows of an image's output: "generic", "prebuilt", "generated";
- * "none" where nothing but geometry is to be done, and for other outputs. It
- * can change until it says "generated". Thread-safe.
+ * The engine that makes the rows of an image's output: "generic", "prebuilt" or
+ * "generated"; "none" if there is only geometry, and for other outputs. It can
+ * change until it is "generated". Thread-safe.
  */
 const char *pipeline_engine(const struct pipeline *p, size_t i);
 

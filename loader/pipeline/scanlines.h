@@ -19,21 +19,23 @@ struct scanlines;
 int scanlines_open(struct scanlines **out);
 void scanlines_close(struct scanlines *lines);
 
-/* Starts on `part` of an image, which is borrowed. */
+/* Starts on `part` of an image, which must outlive the last row. */
 void scanlines_of_image(struct scanlines *lines, const struct image *image,
 			const struct rect *part);
 
 /*
- * Starts on `part` of a JPEG, which is borrowed. Adds the time of decoding, now
- * and later, to *decode_ns, if that is not NULL. -EBADMSG, -ENOMEM.
+ * Starts on `part` of a JPEG, whose bytes must outlive the last row. Adds the
+ * time of decoding, now and later, to *decode_ns, if that is not NULL.
+ * -EBADMSG, -ENOMEM.
  */
 int scanlines_of_jpeg(struct scanlines *lines, const uint8_t *bytes,
 		      size_t size, const struct rect *part,
 		      uint64_t *decode_ns);
 
 /*
- * Starts on `part` of an image from its planes. They were decoded for the part
- * with a margin of 1, and are borrowed. Requires fancy_can(). -ENOMEM.
+ * Starts on `part` of an image from its planes, which must outlive the last
+ * row. They were decoded for the part with a margin of 1. Requires fancy_can().
+ * -ENOMEM.
  */
 int scanlines_of_planes(struct scanlines *lines,
 			const struct baseline_image *image,

@@ -12,9 +12,9 @@
 
 enum {
 	HUGE_PAGE = 2 << 20,
-	/* Memory for each slot of the index. With values as small as images of
-	   32 x 32, half of the slots are used; the index takes a hundredth of
-	   the memory. */
+	/* Memory for each slot of the index. If values are as small as images
+	   of 32 x 32, half of the slots are used; the index takes a hundredth
+	   of the memory. */
 	SIZE_PER_PLACE = 1024,
 	/* How far from its own slot an item may be. Beyond it, the item is not
 	   kept. */

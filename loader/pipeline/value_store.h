@@ -3,7 +3,7 @@
  * A store of values by sample number, in memory of a fixed size. It serves
  * values that are made once and needed again.
  *
- * A stored value stays in place, unchanged, until the stash is closed. Lookups
+ * A stored value stays in place, unchanged, until the store is closed. Lookups
  * take no lock, and their result is never released. Nothing is evicted: with
  * every sample needed once per epoch in a new order, any set of values of a
  * size has the same number of hits.
@@ -39,7 +39,7 @@ struct value_store_stats {
 	uint64_t hits;	 /* successful lookups */
 };
 
-/* Opens a stash of at least VALUE_STORE_SIZE_MIN bytes. -ENOMEM: no address
+/* Opens a store of at least VALUE_STORE_SIZE_MIN bytes. -ENOMEM: no address
  * space. */
 int value_store_open(uint64_t size, struct value_store **out);
 /* Takes NULL. */

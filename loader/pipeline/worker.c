@@ -157,8 +157,8 @@ static int start_image(struct pipeline_worker *w, const struct worker_job *job)
 	struct frame *f = w->frame;
 	const void *kept;
 
-	w->found = plan->stash
-			   ? value_store_get(plan->stash, job->row->id, &kept)
+	w->found = plan->cache
+			   ? value_store_get(plan->cache, job->row->id, &kept)
 			   : VALUE_STORE_REFUSED;
 	if (w->found == VALUE_STORE_VALUE) {
 		if (frame_resume(f, job->value, plan->quality, kept,
@@ -170,9 +170,9 @@ static int start_image(struct pipeline_worker *w, const struct worker_job *job)
 }
 
 /*
- * Tells the frame what becomes of the image. With BETON_STAGE_DECODE only what
- * the first resize sees, so that there is something to decode; but what is kept
- * is made whole.
+ * Passes the geometry of the pass to the frame. If the loader stops after
+ * BETON_STAGE_DECODE, passes only the steps up to the first resize, so that the
+ * frame has something to decode; a cached image is always decoded whole.
  */
 static int run_geometry(struct pipeline_worker *w, const struct worker_job *job,
 			const struct pass *pass, const struct draw *draws)
@@ -187,7 +187,7 @@ static int run_geometry(struct pipeline_worker *w, const struct worker_job *job,
 		const struct draw *draw = &draws[i];
 
 		if (i == plan->cache_at && w->found == VALUE_STORE_NOTHING)
-			frame_keep(f, plan->stash, job->row->id);
+			frame_keep(f, plan->cache, job->row->id);
 		if (i == pass->num_geometry)
 			break;
 		frame_crop(f, &draw->from);
@@ -328,8 +328,8 @@ static int run_joined(struct pipeline_worker *w, const struct worker_job *job,
 	return 0;
 }
 
-/* Runs the operations of a pass on the pointwise stage's result, `image`; of
-   that of the last one only `seen` is read. */
+/* Runs the operations of a pass on the pointwise stage's result, `image`. The
+   caller reads only `seen` of the result of the last pass. */
 static int run_image_ops(struct pipeline_worker *w,
 			 const struct worker_job *job, const struct pass *pass,
 			 bool last, const struct rect *seen,
@@ -368,8 +368,8 @@ static int restart(struct pipeline_worker *w, const struct worker_job *job,
 	return frame_start(w->frame, &w->raw, job->plan->quality, NULL);
 }
 
-/* Makes the image of a pass: what the frame has, then operations on it. Of the
-   result only `seen` is read. */
+/* Makes the image of a pass: the frame's pixels, then operations on them. The
+   caller reads only `seen` of the result. */
 static int run_pass(struct pipeline_worker *w, const struct worker_job *job,
 		    const struct pass *pass, bool last, const struct rect *seen,
 		    struct image *image)

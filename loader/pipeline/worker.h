@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes one row of one output from one value, as a plan says. A worker has the
- * memory for it, and belongs to one thread.
+ * Makes one row of one output from one value, according to an output_plan. A
+ * worker owns the memory for it, and belongs to one thread.
  */
 #ifndef LOADER_PIPELINE_WORKER_H
 #define LOADER_PIPELINE_WORKER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker makes a row of. */
+/* The input and the output of one row. */
 #ifndef LOADER_PIPELINE_WORKER_JOB_H
 #define LOADER_PIPELINE_WORKER_JOB_H
 

@@ -19,7 +19,7 @@ struct blur {
 enum {
 	BLUR_POINT = 7,
 	BLUR_VECTOR = 16, /* the longest vector of numbers */
-	/* Of real numbers, columns that are filtered side by side. */
+	/* Columns that are filtered side by side in floating point. */
 	BLUR_COLUMNS = 32,
 };
 

@@ -56,9 +56,9 @@ static bool is_scaled(struct byte_map *map, double factor, double add)
 }
 
 /*
- * floor(f * v) is T for all f from T / v to (T + 1) / v. The middle of what is
- * left by all values is tried in units of 2^-24, which are finer than what a
- * table can tell.
+ * floor(f * v) is T for all f from T / v to (T + 1) / v. Tries the middle of
+ * the range that all values leave, in units of 2^-24. These are finer than the
+ * differences that a table of bytes can show.
  */
 static bool is_scale(struct byte_map *map)
 {

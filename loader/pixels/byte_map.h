@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A function of one byte, applied to many. A table of 256 results is looked up
- * byte by byte; arithmetic on many bytes at a time is several times as fast, so
- * a table that is such arithmetic is recognized. Results are those of the
- * table.
+ * Applies a function of one byte to many bytes. The general form is a table of
+ * 256 results, looked up byte by byte. If the table is equal to simple
+ * arithmetic, it is replaced by that, because vector code is several times as
+ * fast. The results are those of the table.
  */
 #ifndef LOADER_PIXELS_BYTE_MAP_H
 #define LOADER_PIXELS_BYTE_MAP_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is below these makes sums of 16 bits with a sign. */
+/* Sums of terms below these limits fit in 16 bits with a sign. */
 enum {
 	BYTE_MAP_VALUES = 256,
 	BYTE_MAP_SCALE_MAX = 64,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lies beside the pixels of a row or a column. */
+/* Values for positions beyond the ends of a row or a column. */
 #ifndef LOADER_PIXELS_EDGE_H
 #define LOADER_PIXELS_EDGE_H
 

@@ -50,8 +50,8 @@ struct pixel_loops {
 	/* v ^ flip, where v is at least `from`. */
 	void (*flip)(uint8_t *bytes, size_t count, uint8_t from);
 	void (*mask)(uint8_t *bytes, size_t count, uint8_t keep);
-	/* Of `count` bytes the mean of 3 x 3 pixels, the middle one 5 times;
-	   rows[1] is theirs; their left and right neighbors exist. */
+	/* The mean of 3 x 3 pixels, where the middle one counts 5 times, for
+	   `count` bytes of rows[1], whose left and right neighbors exist. */
 	void (*smooth)(const uint8_t *const rows[3], size_t count,
 		       uint8_t *out);
 };

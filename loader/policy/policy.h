@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts that policies of augmentation are made of: operations by magnitude,
- * and the magnitudes that torchvision's policies have for them. Results are
- * those of torchvision for images of Pillow, to the bit, but for the rounding
- * of places when an image turns.
+ * The parts of augmentation policies: operations by magnitude, and the
+ * magnitudes that torchvision's policies use. Results are bit-identical to
+ * those of torchvision for images of Pillow, except for the rounding of
+ * positions when an image rotates.
  */
 #ifndef LOADER_POLICY_POLICY_H
 #define LOADER_POLICY_POLICY_H
@@ -53,8 +53,9 @@ struct policy_space {
 	unsigned count;
 };
 
-/* Of RandAugment, TrivialAugmentWide, AutoAugment and AugMix. That of
-   AutoAugment is in the order of enum policy_kind, without POLICY_IDENTITY. */
+/* The operations of RandAugment, TrivialAugmentWide, AutoAugment and AugMix.
+   Those of AutoAugment are in the order of enum policy_kind, without
+   POLICY_IDENTITY. */
 extern const struct policy_space policy_rand;
 extern const struct policy_space policy_trivial;
 extern const struct policy_space policy_auto;

@@ -66,7 +66,7 @@ static double min_double(double a, double b)
 }
 
 /*
- * The part [begin, end) of the input: pixels [head, tail) whole, and a part of
+ * The part [begin, end) of the input: pixels [head, last) whole, and a part of
  * the pixel at either side.
  */
 struct box {
@@ -74,7 +74,7 @@ struct box {
 	double end;
 	double size;
 	uint32_t head;
-	uint32_t tail;
+	uint32_t last;
 };
 
 static struct box box_at(const struct axis *axis, uint32_t i)
@@ -82,15 +82,15 @@ static struct box box_at(const struct axis *axis, uint32_t i)
 	double scale = axis->scale;
 	double begin = i * scale;
 	double end = begin + scale;
-	uint32_t tail = (uint32_t)min_u64(floor_u32(end), axis->part.from - 1);
-	uint32_t head = (uint32_t)min_u64(ceil_u32(begin), tail);
+	uint32_t last = (uint32_t)min_u64(floor_u32(end), axis->part.from - 1);
+	uint32_t head = (uint32_t)min_u64(ceil_u32(begin), last);
 
 	return (struct box){
 		.begin = begin,
 		.end = end,
 		.size = min_double(scale, axis->part.from - begin),
 		.head = head,
-		.tail = tail,
+		.last = last,
 	};
 }
 
@@ -99,9 +99,9 @@ static bool box_has_head(const struct box *b)
 	return b->head - b->begin > BOX_LEAST;
 }
 
-static bool box_has_tail(const struct box *b)
+static bool box_has_last(const struct box *b)
 {
-	return b->end - b->tail > BOX_LEAST;
+	return b->end - b->last > BOX_LEAST;
 }
 
 static struct axis_span box_span(const struct axis *axis, uint32_t i)
@@ -109,7 +109,7 @@ static struct axis_span box_span(const struct axis *axis, uint32_t i)
 	struct box b = box_at(axis, i);
 	uint32_t first = b.head - box_has_head(&b);
 
-	return (struct axis_span){ first, b.tail + box_has_tail(&b) - first };
+	return (struct axis_span){ first, b.last + box_has_last(&b) - first };
 }
 
 static void box_weigh(const struct axis *axis, uint32_t i,
@@ -122,8 +122,8 @@ static void box_weigh(const struct axis *axis, uint32_t i,
 		weights[k].real = one;
 	if (box_has_head(&b))
 		weights[0].real = (float)((b.head - b.begin) / b.size);
-	if (box_has_tail(&b)) {
-		double part = min_double(b.end - b.tail, 1);
+	if (box_has_last(&b)) {
+		double part = min_double(b.end - b.last, 1);
 
 		part = min_double(part, b.size);
 		weights[span.n - 1].real = (float)(part / b.size);
@@ -193,7 +193,7 @@ static double triangle_at(double x)
 	return x < 1 ? 1 - x : 0;
 }
 
-/* Of Keys, with a = -1/2. */
+/* The cubic kernel of Keys, with a = -1/2. */
 static double cubic_at(double x)
 {
 	x = __builtin_fabs(x);

@@ -7,8 +7,8 @@
  * defines them to the bit.
  *
  * An axis is measured in pixels of the image. The samples may be those of a
- * reduced image, whose pixels are larger. A grid says where they lie; an axis
- * need not begin or end at the edge of one.
+ * reduced image, whose pixels are larger. A grid stores their positions; an
+ * axis need not begin or end at the edge of one.
  */
 #ifndef LOADER_RESIZE_FILTER_H
 #define LOADER_RESIZE_FILTER_H

@@ -62,11 +62,11 @@ struct rows_table {
 };
 
 ISA_DECLARE(struct rows_table, rows);
-/* Of AXIS_CUBIC and AXIS_LANCZOS. */
+/* For AXIS_CUBIC and AXIS_LANCZOS. */
 ISA_DECLARE(struct rows_class, signed_rows);
-/* Of AXIS_TRIANGLE, if x is a blend. */
+/* For AXIS_TRIANGLE, if x is a blend. */
 ISA_DECLARE(struct rows_class, blend_rows);
-/* Of AXIS_NEAREST. */
+/* For AXIS_NEAREST. */
 extern const struct rows_class nearest_rows;
 
 /* The fastest class that this machine runs, by the axis of across(). */

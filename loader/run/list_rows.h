@@ -36,8 +36,8 @@ uint64_t *list_rows_count(const struct list_rows *g, uint32_t sample);
 
 /*
  * Cuts the longest samples to one length, the greatest with which all samples
- * together have at most so many rows. What is then left to `most` goes to the
- * first of them, a row each.
+ * together have at most `most` rows. If rows are then left of this limit, the
+ * first of the cut samples keep one more row each.
  */
 void list_rows_cut(const struct list_rows *g, uint64_t most);
 

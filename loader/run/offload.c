@@ -121,7 +121,7 @@ static void put_off(struct offload *b)
 		b->next_wait *= 2;
 }
 
-/* Whether to try the processor, after a window on the GPU's side. */
+/* Whether to try the CPU, after a window on the GPU's side. */
 static bool is_worth_a_try(struct offload *b, enum scarce scarce)
 {
 	if (b->wait) {
@@ -151,7 +151,7 @@ static bool is_slower(const struct offload *b, const struct offload_sum *now)
 	return period(now) > (must_pay ? 0.95 : 1.05) * period(&b->device);
 }
 
-/* Whether to go back to the GPU, after a window on the processor's side. */
+/* Whether to go back to the GPU, after a window on the CPU's side. */
 static bool has_failed(const struct offload *b, enum scarce scarce,
 		       const struct offload_sum *now)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which side finishes the rows of cuda(N, auto): the GPU, or the processor,
- * which then uploads more bytes. Both give the same bits, so the side may
- * differ from batch to batch.
+ * Selects the side that finishes the rows of cuda(N, auto): the GPU, or the
+ * CPU, which then uploads more bytes. Both sides give the same bits, so the
+ * side may differ from batch to batch.
  *
  * The balance starts with the GPU, which leaves the least work to the loader.
  * It judges batches in windows. If the consumer waits for the loader, the side
  * that takes less CPU time per row wins. If batches wait for the consumer or
- * for the GPU, and the CPU has time left, the balance tries the processor. It
+ * or for the GPU, and the CPU has time left, the balance tries the CPU. It
  * stays there as long as the loader keeps up and batches come as fast as
  * before. Each failed try doubles the time to the next one.
  *
@@ -64,17 +64,17 @@ struct offload {
 	uint32_t workers;
 	struct offload_sum window; /* this side, since the last decision */
 	struct offload_sum device; /* the last window of the GPU's side */
-	/* CPU time per row on the processor's side divided by that on the GPU's
-	   side. 0: not known. */
+	/* CPU time per row on the CPU's side divided by that on the GPU's side.
+	   0: not measured. */
 	double ratio;
-	uint64_t stay;	    /* windows on the processor's side */
+	uint64_t stay;	    /* windows on the CPU's side */
 	uint64_t wait;	    /* windows until the next try */
 	uint64_t next_wait; /* `wait` after the next failed try */
 	bool was_blocked;   /* the GPU's late copies led to the try */
 };
 
-/* Parses "auto", "gpu", "cpu" or "turns", or the older words "device" and
-   "processor". False for any other word. */
+/* Parses "auto", "gpu", "cpu" or "turns", or an older spelling of "gpu" or
+   "cpu". False for any other word. */
 bool offload_parse(const char *word, enum offload_mode *out);
 /* "gpu", "cpu" */
 const char *offload_name(enum offload_side side);

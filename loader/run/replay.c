@@ -20,7 +20,7 @@ struct replay {
 	const struct phases *phases;
 	uint64_t batches;	/* to keep for each phase */
 	uint64_t bytes;		/* keep as many as fit; 0: see `batches` */
-	bool ships;		/* upload the GPU's outputs at each replay */
+	bool uploads;		/* upload the GPU's outputs at each replay */
 	struct kept_step *kept; /* the least recently replayed first */
 };
 
@@ -38,8 +38,8 @@ int replay_open(const struct synthetic *synthetic, const struct spec *spec,
 		return -ENOMEM;
 	r->spec = spec;
 	r->phases = phases;
-	r->ships = synthetic->replay == SYNTHETIC_REPLAY_MEMORY;
-	r->batches = r->ships ? (uint64_t)prefetch + 1 : 1;
+	r->uploads = synthetic->replay == SYNTHETIC_REPLAY_MEMORY;
+	r->batches = r->uploads ? (uint64_t)prefetch + 1 : 1;
 	r->bytes = synthetic->memory;
 	*out = r;
 	return 0;
@@ -145,7 +145,7 @@ bool replay_keep(struct replay *r, struct step *s)
 	struct count t = count(r, phase);
 	struct kept_step *k;
 
-	if (s->batch.num_samples < spec_rows(r->spec, 0) ||
+	if (s->batch.num_samples < spec_batch_samples(r->spec, 0) ||
 	    t.batches >= wanted(r, &t))
 		return false;
 	k = malloc(sizeof(*k));
@@ -160,7 +160,7 @@ bool replay_keep(struct replay *r, struct step *s)
 
 /* --- filling a step from a cached one --- */
 
-/* If only the daemon knows a subset's ids, repeats those of the kept step. */
+/* If the loader has no ids of a subset, repeats those of the cached step. */
 static void fill_ids(struct step *s, const struct step *of,
 		     const struct spec *spec, uint64_t number)
 {
@@ -208,7 +208,7 @@ int replay_fill(const struct replay *r, struct step *s, const struct step *of,
 
 	s->batch.epoch = epoch;
 	s->batch.number = number;
-	s->batch.num_samples = spec_rows(spec, number % n);
+	s->batch.num_samples = spec_batch_samples(spec, number % n);
 	s->side = of->side;
 	s->pipeline = of->pipeline;
 	error = buffer_reserve(&s->ids,
@@ -216,7 +216,7 @@ int replay_fill(const struct replay *r, struct step *s, const struct step *of,
 	if (!error)
 		error = buffer_reserve(&s->valid, s->batch.num_samples);
 	if (!error && s->parcel)
-		error = device_batch_repeat(s->parcel, of->parcel, r->ships);
+		error = device_batch_repeat(s->parcel, of->parcel, r->uploads);
 	if (error)
 		return error;
 	fill_ids(s, of, spec, number % n);

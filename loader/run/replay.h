@@ -8,7 +8,7 @@
  * tensors. Each phase of the pipeline has kept steps of its own, so that shapes
  * change as they would without the replay.
  *
- * Threads: unless a function says otherwise, the caller holds a lock that
+ * Threads: unless a function documents otherwise, the caller holds a lock that
  * guards the replay.
  */
 #ifndef LOADER_RUN_REPLAY_H
@@ -21,7 +21,7 @@ struct replay;
 
 /* Opens the replay that `synthetic` asks for; *out is NULL if it asks for none.
    Without a size in `synthetic`, keeps as many batches per phase as a ring with
-   this prefetch depth has in use. Borrows spec and phases. */
+   this prefetch depth has in use. Spec and phases must outlive the replay. */
 int replay_open(const struct synthetic *synthetic, const struct spec *spec,
 		const struct phases *phases, uint32_t prefetch,
 		struct replay **out);

@@ -81,7 +81,7 @@ static uint32_t count_ready_turns(const struct ring *ring)
 	return n;
 }
 
-/* Reports a turn to the balance of processor and GPU. `ready` is the number of
+/* Reports a turn to the balance of CPU and GPU. `ready` is the number of
    batches that were ready when the user called. */
 static void weigh_turn(struct ring *ring, const struct turn *t, uint32_t ready,
 		       uint64_t now)
@@ -167,7 +167,7 @@ static int give_next_turn(struct ring *ring, const struct beton_batch **out,
 		return give_turn(ring, t, ready, out, message, size);
 	throughput_break(&ring->throughput);
 	turns_explain_error(ring, ring->worker_error, false, why, sizeof(why));
-	snprintf(message, size, "the loader cannot go on: %s", why);
+	snprintf(message, size, "the loader cannot continue: %s", why);
 	return ring->worker_error;
 }
 

@@ -13,17 +13,17 @@
 #include "loader/run/step.h"
 
 struct ring_options {
-	struct feed *feed;   /* borrowed */
-	struct log *log;     /* borrowed */
-	struct trace *trace; /* borrowed; NULL: no trace */
+	struct feed *feed; /* not owned, like log and trace */
+	struct log *log;
+	struct trace *trace; /* NULL: no trace */
 	struct step_plan plan;
 	struct cursor start;
 	uint64_t epochs_end; /* epochs below this one are prepared */
 	uint32_t prefetch;
 	uint32_t workers;
 	enum offload_mode balance; /* for plan.whole */
-	struct replay *replay;	   /* borrowed; NULL: no batch is replayed */
-	struct callback *callback; /* borrowed; NULL: no callback */
+	struct replay *replay;	   /* not owned; NULL: no batch is replayed */
+	struct callback *callback; /* not owned; NULL: no callback */
 };
 
 #endif

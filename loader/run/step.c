@@ -575,7 +575,7 @@ int step_start(struct step *s)
 	return s->parcel ? device_batch_start(s->parcel) : 0;
 }
 
-/* With four sums the additions need not wait for each other. */
+/* Uses four sums, so that the additions need not wait for each other. */
 uint64_t step_sum(const struct step *s)
 {
 	const uint64_t *words = (const uint64_t *)s->view.bytes;

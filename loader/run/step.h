@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One training step's batch in the making: the batch file, and the tensors made
- * from it. Knows no threads: the thread that runs a row has that row to itself.
+ * from it. It starts no threads: the thread that runs a row has exclusive
+ * access to that row.
  */
 #ifndef LOADER_RUN_STEP_H
 #define LOADER_RUN_STEP_H
@@ -51,7 +52,7 @@ struct step {
 	bool is_second;
 	struct buffer unmade; /* [rows][outputs]; 1: the first round failed */
 	atomic_uint unread;   /* rows that were not run */
-	atomic_uint failed;   /* failed rows among those that were run */
+	atomic_uint failed;   /* samples that failed, of those that were run */
 	/* The lowest row that failed, and the reason. Guarded by the lock of
 	   the caller. */
 	uint32_t failed_row;
@@ -64,7 +65,7 @@ struct step_plan {
 	enum beton_on_error on_error;
 	enum beton_stage until;
 	struct device *device;	    /* NULL: no output is on a GPU */
-	const struct phases *whole; /* phases of the processor's side; NULL:
+	const struct phases *whole; /* phases of the CPU's side; NULL:
 				       there is only one side */
 };
 

@@ -8,7 +8,7 @@
  * their rows. The user's thread takes each turn when it is done. Its release
  * makes the turn free.
  *
- * Unless a function says otherwise, the caller holds ring->lock.
+ * Unless a function documents otherwise, the caller holds ring->lock.
  */
 #ifndef LOADER_RUN_TURNS_H
 #define LOADER_RUN_TURNS_H
@@ -44,7 +44,8 @@ enum turn_state {
 struct turn {
 	struct step *step;
 	struct turn *prev, *next;
-	const struct step *of; /* kept step that lends its tensors, or NULL */
+	const struct step
+		*of;  /* cached step whose tensors it shares, or NULL */
 	bool is_kept; /* later turns may share its tensors until ring_close() */
 	enum turn_state state;
 	uint64_t sequence; /* number in the order of delivery */
@@ -119,7 +120,7 @@ void turn_recycle(struct ring *ring, struct turn *t);
 void turn_close(struct ring *ring, struct turn *t);
 
 /* Writes the text of an error to `out`. If the GPU failed, the text is that of
-   its driver. With or without the lock. */
+   its driver. The caller may hold the lock or not. */
 void turns_explain_error(const struct ring *ring, int error, bool by_device,
 			 char *out, size_t size);
 /* Stops the ring from beginning turns. ring_next() returns the error once no

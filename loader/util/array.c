@@ -7,7 +7,7 @@
 #include "fs/dataset/field.h"
 #include "fs/util/bytes.h"
 
-/* Of numbers, which pipelines can convert. */
+/* Whether pipelines can convert this type of numbers. */
 static bool is_dtype(const char *dtype)
 {
 	static const char names[][4] = { "|b1", "|i1", "|u1", "<i2",

@@ -30,8 +30,8 @@ static const double EXP_MAX = 0x1.62e42fefa39efp+9;
 static const double EXP_MIN = -0x1.74910d52d3051p+9;
 
 /*
- * 1 / n! for n = 13 .. 2. With |r| <= ln(2) / 2 the first term left out is
- * below 2^-57 of the result.
+ * 1 / n! for n = 13 .. 2. If |r| <= ln(2) / 2, the first omitted term is below
+ * 2^-57 of the result.
  */
 static const double EXP_TERMS[] = {
 	1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0,

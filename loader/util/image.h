@@ -9,7 +9,8 @@
 
 enum { IMAGE_CHANNELS = 3 };
 
-/* 8-bit RGB, interleaved, rows from the top `stride` bytes apart; borrowed. */
+/* 8-bit RGB, interleaved, rows from the top `stride` bytes apart; the pixels
+   are not owned. */
 struct image {
 	uint8_t *pixels;
 	uint32_t width;
@@ -36,7 +37,7 @@ static inline void rect_narrow(struct rect *view, bool mirror,
 	view->height = part->height;
 }
 
-/* Rows of pixels of an image, as geometry produces them; borrowed. */
+/* Rows of pixels of an image, as geometry produces them; not owned. */
 struct band {
 	const uint8_t *channel[IMAGE_CHANNELS]; /* the first R, G and B */
 	size_t step;   /* to the next pixel: 3, or 1 if each has a plane */

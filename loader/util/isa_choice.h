@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Code that is compiled once per instruction set. The Makefile compiles each
- * file of a folder named isa/ as `plain`, which every machine runs, and on
+ * file of a directory named isa/ as `plain`, which every machine runs, and on
  * x86-64 as `v3` too. Such a file defines one constant table of functions,
  * whose name is ISA_NAME(table). Results never depend on which one runs.
  */

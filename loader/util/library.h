@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An optional shared library, loaded at run time: neither building nor starting
- * needs it. A table of its functions says where their pointers go in a struct.
+ * needs it. A table of its functions has the offsets of their pointers in a
+ * struct.
  * Any thread.
  */
 #ifndef LOADER_UTIL_LIBRARY_H

@@ -9,8 +9,8 @@
 
 int read_file_fd(int fd, size_t max, char **out, size_t *size)
 {
-	/* Grown as the file turns out to be, which may not be what stat() says.
-	 */
+	/* Grows with the bytes read, because the size from stat() may be
+	   wrong. */
 	cleanup_free char *bytes = NULL;
 	size_t used = 0, room = 0;
 	char *more;

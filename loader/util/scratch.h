@@ -12,7 +12,8 @@
 
 #include "fs/util/bytes.h"
 
-/* Of a line of the cache, so that vectors of an array need not cross any. */
+/* The size of a line of the CPU's cache, so that the vectors of an array need
+   not cross lines. */
 enum { SCRATCH_ALIGN = 64 };
 
 struct scratch {

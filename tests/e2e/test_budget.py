@@ -249,7 +249,7 @@ def open_until_refused(path):
 def test_a_user_cannot_keep_all_memory_by_open_files(rows, mount):
     """Texts are made when they are opened, and stay until they are closed."""
     mnt = mount(rows, "-o", SMALL + ",allow_other",
-                expects="user 65534 may not open more files")
+                expects="user 65534 cannot open more files")
     with Watch(mnt):
         code, count = as_other(mnt, open_until_refused, ".betonfs/stats.json")
         assert code == errno.ENFILE and 100 < count < 10000
@@ -259,7 +259,7 @@ def test_a_user_cannot_keep_all_memory_by_open_files(rows, mount):
 @as_root
 def test_a_users_files_leave_room_for_others(rows, mount):
     mnt = mount(rows, "-o", SMALL + ",allow_other",
-                expects="user 65534 may not open more files")
+                expects="user 65534 cannot open more files")
     held, go = os.pipe(), os.pipe()
 
     def hold(path):

@@ -421,7 +421,7 @@ def test_masks_in_pngs(stored, tmp_path, bits):
 
 
 @pytest.mark.parametrize("i,expects", [
-    (3, "a class is above 255; say mask(16)"), (5, "PNG: "),
+    (3, "a class is above 255; use mask(16)"), (5, "PNG: "),
     (6, "not a PNG")])
 def test_what_is_wrong_with_a_png(stored, tmp_path, i, expects):
     r = beton("dump", stored.path, "--out", tmp_path / "x", "--spec",

@@ -107,7 +107,7 @@ def test_an_iterator_ends_with_its_epoch_or_the_next_one(load):
     second = iter(loader)
     next(second)
     iter(loader)
-    with pytest.raises(RuntimeError, match="iterated anew"):
+    with pytest.raises(RuntimeError, match="another iteration"):
         next(second)
 
 

@@ -129,7 +129,7 @@ def test_a_loop_that_is_left_is_over(mix, paths):
         next(old)
         loader.set_epoch(1)
         assert facts(loader, paths) == want
-        with pytest.raises(RuntimeError, match="anew"):
+        with pytest.raises(RuntimeError, match="another iteration"):
             next(old)
 
 

@@ -159,7 +159,7 @@ def test_no_real_run_continues_from_a_synthetic_one(data, tmp_path, monkeypatch)
     assert [b.number for b in got] == [4, 5, 6]
     monkeypatch.delenv("BETON_SYNTHETIC")
     r = beton("dump", data.path, "--out", tmp_path / "no", *how, code=1)
-    assert "whose batches were not real, but of source constant" in r.stderr
+    assert "saved with synthetic data (source constant)" in r.stderr
 
 
 # --- what goes wrong ---

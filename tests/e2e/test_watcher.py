@@ -257,7 +257,7 @@ def test_a_daemon_outlives_it(start, place, uid):
     assert as_user(uid, "cat", where / "samples/000004/label").stdout == "4\n"
     os.kill(pid, signal.SIGHUP)
     log = place / "log"
-    wait_until(lambda: "go on to the old file" in log.read_text(), "the line")
+    wait_until(lambda: "still go to the old file" in log.read_text(), "the line")
     os.kill(pid, signal.SIGTERM)
     assert p.wait(DEADLINE) == 0
     assert f"mountpoint {where}: cannot unmount" in log.read_text()

@@ -256,7 +256,7 @@ def test_bad_messages_are_cut_off(data, mount):
 
 
 def test_figures_may_not_fall(data, mount):
-    mnt = mount(data.path, expects="figures that fall")
+    mnt = mount(data.path, expects="figures that decrease")
     client = Client(mnt)
     client.send(report(samples=5, epoch=7, number=3))
     client.send(report(samples=5, epoch=6, number=9))

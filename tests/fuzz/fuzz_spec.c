@@ -50,7 +50,7 @@ static void check_spec(const struct spec *spec, const struct spec_facts *f)
 	MUST(!strcmp(text, again));
 	MUST(spec_batches(spec) == spec_batches(&same));
 	if (spec_batches(spec)) {
-		MUST(spec_rows(spec, spec_batches(spec) - 1) >= 1);
+		MUST(spec_batch_samples(spec, spec_batches(spec) - 1) >= 1);
 		MUST(spec_steps(spec, 0, 3) <= spec_batches(spec));
 	}
 	check_order(spec);

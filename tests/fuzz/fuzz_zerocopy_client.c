@@ -19,7 +19,7 @@
 #include "loader/feed/zerocopy_client.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { MESSAGES_MAX = 96, FDS_MAX = 7, KINDS = 8, LOANS_MAX = 64 };
+enum { MESSAGES_MAX = 96, FDS_MAX = 7, KINDS = 8, BUFFERS_MAX = 64 };
 
 struct record {
 	uint8_t fds; /* descriptors that come along */
@@ -145,28 +145,29 @@ static void send_all(struct script *s, const uint8_t *data, size_t size)
 
 static void get_all(struct zerocopy_client *l, const struct script *s)
 {
-	struct lent *kept[LOANS_MAX];
+	struct mapped *kept[BUFFERS_MAX];
 	unsigned num_kept = 0;
-	struct loan loan;
+	struct acquired acquired;
 
 	for (unsigned i = 1; i <= s->n; i++) {
 		if (s->flags[i % s->n] & TELL)
-			zerocopy_client_tell(
+			zerocopy_client_report(
 				l, &(struct rank_figures){ .epoch = i });
-		if (zerocopy_client_get(l, "batches/default/0/0.batch", &loan))
+		if (zerocopy_client_get(l, "batches/default/0/0.batch",
+					&acquired))
 			continue;
-		if (loan.size) {
-			sink = loan.bytes[0];
-			sink = loan.bytes[loan.size - 1];
+		if (acquired.size) {
+			sink = acquired.bytes[0];
+			sink = acquired.bytes[acquired.size - 1];
 		}
-		if (s->flags[i % s->n] & KEEP && num_kept < LOANS_MAX)
-			kept[num_kept++] = loan.lent;
+		if (s->flags[i % s->n] & KEEP && num_kept < BUFFERS_MAX)
+			kept[num_kept++] = acquired.mapped;
 		else
-			zerocopy_client_give_back(l, loan.lent);
+			zerocopy_client_release(l, acquired.mapped);
 	}
 	MUST(zerocopy_client_is_broken(l));
 	while (num_kept)
-		zerocopy_client_give_back(l, kept[--num_kept]);
+		zerocopy_client_release(l, kept[--num_kept]);
 }
 
 /* A bit for each of the lowest descriptors that is open. */

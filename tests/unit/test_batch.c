@@ -47,7 +47,7 @@ static uint8_t *assemble(const struct batch *b, bool *failed)
 
 	CHECK(bytes);
 	memset(bytes, 0xaa, b->vfile.size);
-	CHECK(!batch_assemble(b, bytes, failed));
+	CHECK(!batch_collate(b, bytes, failed));
 	return bytes;
 }
 
@@ -95,9 +95,10 @@ static void a_batch_holds_the_values_of_its_samples(void)
 			uint8_t *bytes = assemble(b, &failed);
 			struct batch_view v = view_of(b, bytes);
 
-			CHECK(!failed && b->rows == spec_rows(&spec, n));
+			CHECK(!failed &&
+			      b->samples == spec_batch_samples(&spec, n));
 			CHECK(v.header->batch == n && v.header->epoch == 5);
-			for (uint32_t i = 0; i < b->rows; i++) {
+			for (uint32_t i = 0; i < b->samples; i++) {
 				CHECK(v.ids[i] ==
 				      order_sample(&order, n * spec.batch + i));
 				check_row(&v, i);
@@ -212,7 +213,7 @@ static void references_are_counted(void)
 
 	batch_get(b);
 	batch_put(&b);
-	CHECK(!b && same->rows == 5);
+	CHECK(!b && same->samples == 5);
 	batch_put(&same);
 	batch_put(&same);
 	dataset_close(ds);

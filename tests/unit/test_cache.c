@@ -123,7 +123,7 @@ static void check_batch(const struct batch *b, const uint8_t *bytes)
 {
 	const struct batch_column *c = &b->columns[1];
 
-	for (uint32_t row = 0; row < b->rows; row++) {
+	for (uint32_t row = 0; row < b->samples; row++) {
 		const struct beton_batch_value *v = &c->values[row];
 
 		CHECK(v->size == size_of(b->ids[row]));
@@ -144,7 +144,7 @@ static void read_batch(struct fixture *f, const struct spec *spec,
 	CHECK(!batch_open(&key, NULL, &b));
 	plan_fetch(f->plan, b);
 	bytes = malloc(b->vfile.size);
-	CHECK(bytes && !batch_assemble(b, bytes, &failed) && !failed);
+	CHECK(bytes && !batch_collate(b, bytes, &failed) && !failed);
 	check_batch(b, bytes);
 	plan_done(f->plan, b);
 	free(bytes);

@@ -40,7 +40,7 @@ static void set_up(struct fixture *f, uint64_t slot_bytes, unsigned threads)
 	for (uint64_t i = 0; i < BATCHES; i++) {
 		CHECK(!stream_batch(f->stream, i, false, &b));
 		f->truth[i] = malloc(b->vfile.size);
-		CHECK(f->truth[i] && !batch_assemble(b, f->truth[i], &failed));
+		CHECK(f->truth[i] && !batch_collate(b, f->truth[i], &failed));
 		batch_put(&b);
 	}
 }
@@ -283,7 +283,7 @@ static void work_that_has_begun_is_not_waited_for(void)
 	set_up(&f, 0, 1);
 	stream_close(f.stream);
 	CHECK(!stream_open(f.engine, f.ds, &f.spec, 1, &f.stream));
-	CHECK(!stream_kept(f.stream, 0, &b));
+	CHECK(!stream_cached(f.stream, 0, &b));
 	gate_shut(&gate, f.ds, 0, SAMPLES);
 	CHECK(!stream_lay_out(f.stream, 0, keep_batch, &b, &running));
 	gate_wait(&gate, 1);
@@ -293,7 +293,7 @@ static void work_that_has_begun_is_not_waited_for(void)
 	gate_open(&gate);
 	ticket_close(&running);
 	CHECK(b && !none && !running);
-	CHECK(stream_kept(f.stream, 0, &none) && none == b);
+	CHECK(stream_cached(f.stream, 0, &none) && none == b);
 	batch_put(&none);
 	batch_put(&b);
 	engine_stop(f.engine);
@@ -510,7 +510,7 @@ static void nothing_continues_after_the_stop(void)
 			     .end = SAMPLES,
 			     .subset = &subset };
 	struct engine_options options = {
-		.ahead = 8,
+		.prefetch = 8,
 		.choice = { .mode = CACHE_PROCESS, .cache_size = 32 << 20 },
 		.num_datasets = 1,
 	};
@@ -536,7 +536,7 @@ static void nothing_continues_after_the_stop(void)
 	stream_close(stream);
 	engine_stop(engine);
 	engine_stats(engine, &after);
-	CHECK(after.slots.assembled == before.slots.assembled);
+	CHECK(after.slots.collated == before.slots.collated);
 	engine_close(engine);
 	engine_stop(NULL);
 	dataset_close(ds);
@@ -557,7 +557,7 @@ static void a_stop_ends_a_thread_that_reads_ahead(void)
 			     .end = SAMPLES };
 	struct dataset *ds = made_open(SAMPLES, NULL);
 	const struct engine_options options = {
-		.threads = 1, .ahead = 1, .datasets = &ds, .num_datasets = 1
+		.threads = 1, .prefetch = 1, .datasets = &ds, .num_datasets = 1
 	};
 	struct engine *engine;
 	struct stream *stream;

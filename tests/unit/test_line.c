@@ -66,7 +66,7 @@ static void a_wait_ends_when_something_was_freed(void)
 
 	line_init(&line);
 	frees = line_frees(&line);
-	line_tell(&line);
+	line_freed(&line);
 	line_wait(&line, frees);
 	/* Nothing was freed since: it ends by itself. */
 	line_wait(&line, line_frees(&line));

@@ -832,7 +832,7 @@ static void damaged_jpegs_are_row_errors(void)
 	cut = v;
 	cut.width++;
 	CHECK(run_value("center_crop(8)", &cut, &row_0, out) == -EINVAL);
-	CHECK(strstr(error, "the JPEG is 40x30, the dataset says 41x30"));
+	CHECK(strstr(error, "the JPEG is 40x30, the dataset states 41x30"));
 	free((void *)(uintptr_t)v.bytes);
 	codec_close(codec);
 }

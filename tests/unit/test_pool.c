@@ -236,7 +236,7 @@ static void *map_shared(struct pool *pool, struct piece *p, uid_t uid)
 	void *seen;
 	int fd;
 
-	if (pool_lend(pool, p, uid, &fd)) {
+	if (pool_share(pool, p, uid, &fd)) {
 		fprintf(stderr, "test_pool: no sealed memory here: skipped\n");
 		return NULL;
 	}
@@ -287,7 +287,7 @@ static void a_descriptor_counts_as_a_mapping(void)
 	uint64_t id = p->id;
 	int fd, copy;
 
-	if (pool_lend(pool, p, PEER, &fd)) {
+	if (pool_share(pool, p, PEER, &fd)) {
 		pool_give(pool, &p);
 		pool_close(pool);
 		return;
@@ -326,7 +326,7 @@ static void shared_memory_is_not_opened_again(void)
 	int fd, status;
 	pid_t child;
 
-	if (!pool_lend(pool, p, PEER, &fd)) {
+	if (!pool_share(pool, p, PEER, &fd)) {
 		CHECK(!fstat(fd, &st) && (st.st_mode & 0777) == 0600);
 		child = geteuid() ? -1 : fork();
 		if (!child)
@@ -523,13 +523,13 @@ static void few_users_acquire_one_piece(void)
 	void *seen = map_shared(pool, p, 0);
 	int fd;
 
-	for (uid_t uid = 1; seen && uid < PIECE_BORROWERS; uid++) {
-		CHECK(!pool_lend(pool, p, uid, &fd));
+	for (uid_t uid = 1; seen && uid < PIECE_HOLDERS; uid++) {
+		CHECK(!pool_share(pool, p, uid, &fd));
 		close(fd);
 	}
-	CHECK(pool_lend(pool, p, PIECE_BORROWERS, &fd) == -ENOSPC);
+	CHECK(pool_share(pool, p, PIECE_HOLDERS, &fd) == -ENOSPC);
 	if (seen) {
-		CHECK(!pool_lend(pool, p, 0, &fd));
+		CHECK(!pool_share(pool, p, 0, &fd));
 		close(fd);
 		munmap(seen, 2 * MIB);
 	}

@@ -284,7 +284,7 @@ static void memory_is_made_and_shared(void)
 	CHECK(!pool_take(pool, 1 << 20, &readers, &p));
 	CHECK(p->fd >= 0);
 	p->bytes[7] = 9;
-	CHECK(!pool_lend(pool, p, 0, &fd));
+	CHECK(!pool_share(pool, p, 0, &fd));
 	CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED);
 	CHECK(!close(fd));
 	pool_give(pool, &p);

@@ -83,8 +83,8 @@ static void test_what_is_wrong_is_named_by_its_line(void)
 	refused("decode=exact\n", "expected draft");
 	refused("order=weighted\n", "expected one of sequential, random, ");
 	refused("delivery=direct\ndelivery=direct\n",
-		":2: delivery is there already");
-	refused("window=1000\n", "block and window are of an order");
+		":2: delivery is given twice");
+	refused("window=1000\n", "block and window need a line order=quasi_random");
 	refused("\033[2J=1\n", "unknown key '?[2J'");
 	memset(long_line + 8, '1', sizeof(long_line) - 9);
 	refused(long_line, ":1: workers=1111111");

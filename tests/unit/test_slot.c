@@ -88,7 +88,7 @@ static void set_up(struct fixture *f, uint64_t limit, bool is_hard,
 		.limit = is_hard ? limit : 64 * limit,
 		.keep = limit,
 		.wait_ms = LONG_MS,
-		.assemble = assemble,
+		.collate = assemble,
 		.arg = f,
 	};
 
@@ -102,7 +102,7 @@ static void set_up(struct fixture *f, uint64_t limit, bool is_hard,
 /* Opens the slots again, with other options. */
 static void reopen(struct fixture *f, struct slots_options *options)
 {
-	options->assemble = assemble;
+	options->collate = assemble;
 	options->arg = f;
 	slots_close(f->slots);
 	CHECK(!slots_open(options, &f->slots));
@@ -168,7 +168,7 @@ static void a_batch_is_collated_once_for_all_readers(void)
 	slot_put(&a);
 	touch(&f, 3);
 	CHECK(atomic_load(&f.assembled) == 1);
-	CHECK(stats_of(&f).assembled == 1 && stats_of(&f).shared == 2);
+	CHECK(stats_of(&f).collated == 1 && stats_of(&f).shared == 2);
 	tear_down(&f);
 	slots_close(NULL);
 }
@@ -253,7 +253,7 @@ static void without_room_a_reader_waits(void)
 	atomic_store(&f.is_held, false);
 	slot_put(&held);
 	pthread_join(thread, NULL);
-	CHECK(stats_of(&f).bytes == 2 * MIB && stats_of(&f).assembled == 2);
+	CHECK(stats_of(&f).bytes == 2 * MIB && stats_of(&f).collated == 2);
 	tear_down(&f);
 }
 
@@ -469,10 +469,10 @@ static void all_waiters_get_a_failure_and_the_next_tries_again(void)
 	set_up(&f, 2 * MIB, true, MIB);
 	atomic_store(&f.result, -EIO);
 	run_threads(&f, get_in_vain);
-	CHECK(!stats_of(&f).assembled);
+	CHECK(!stats_of(&f).collated);
 	atomic_store(&f.result, 0);
 	touch(&f, 5);
-	CHECK(stats_of(&f).assembled == 1);
+	CHECK(stats_of(&f).collated == 1);
 	tear_down(&f);
 }
 
@@ -508,12 +508,12 @@ static void what_waits_for_its_reader_is_kept(void)
 	CHECK(!slots_prepare(f.slots, f.batches[0]));
 	CHECK(!slots_prepare(f.slots, f.batches[1]));
 	CHECK(slots_prepare(f.slots, f.batches[2]) == -EAGAIN);
-	CHECK(stats_of(&f).ahead == 2 && !stats_of(&f).wasted);
+	CHECK(stats_of(&f).prefetched == 2 && !stats_of(&f).wasted);
 	/* The current reader has precedence over a prefetched batch. */
 	touch(&f, 2);
 	CHECK(stats_of(&f).wasted == 1);
 	touch(&f, 0);
-	CHECK(stats_of(&f).assembled == 3 && stats_of(&f).shared == 1);
+	CHECK(stats_of(&f).collated == 3 && stats_of(&f).shared == 1);
 	/* A batch that was read makes room. */
 	CHECK(!slots_prepare(f.slots, f.batches[3]));
 	tear_down(&f);
@@ -532,7 +532,7 @@ static void what_is_needed_last_makes_room(void)
 	touch(&f, 2);
 	touch(&f, 3);
 	touch(&f, 4);
-	CHECK(stats_of(&f).assembled == 4 && stats_of(&f).wasted == 1);
+	CHECK(stats_of(&f).collated == 4 && stats_of(&f).wasted == 1);
 	tear_down(&f);
 }
 
@@ -549,7 +549,7 @@ static void the_reader_idle_for_longest_makes_room(void)
 	touch(&f, 0);
 	touch(&f, 1);
 	touch(&f, 7);
-	CHECK(stats_of(&f).assembled == 4 && stats_of(&f).wasted == 1);
+	CHECK(stats_of(&f).collated == 4 && stats_of(&f).wasted == 1);
 	tear_down(&f);
 }
 
@@ -572,7 +572,7 @@ static void what_was_read_to_its_end_makes_room(void)
 	begin(&f, 0);
 	touch(&f, 0);
 	CHECK(!slots_prepare(f.slots, f.batches[1]));
-	CHECK(stats_of(&f).assembled == 2);
+	CHECK(stats_of(&f).collated == 2);
 	tear_down(&f);
 }
 
@@ -637,7 +637,7 @@ static void a_reader_that_stops_holds_no_reader_up(void)
 	begin(&f, 0);
 	begin(&f, 1);
 	touch(&f, 2);
-	CHECK(stats_of(&f).assembled == 3);
+	CHECK(stats_of(&f).collated == 3);
 	tear_down(&f);
 }
 

@@ -215,17 +215,17 @@ static void batches_cover_the_samples(void)
 {
 	struct spec spec = spec_of("batch=3", 10);
 
-	CHECK(spec_batches(&spec) == 3 && spec_rows(&spec, 2) == 3);
+	CHECK(spec_batches(&spec) == 3 && spec_batch_samples(&spec, 2) == 3);
 	spec = spec_of("batch=3,drop_last=0", 10);
-	CHECK(spec_batches(&spec) == 4 && spec_rows(&spec, 3) == 1);
+	CHECK(spec_batches(&spec) == 4 && spec_batch_samples(&spec, 3) == 1);
 	spec = spec_of("batch=5,drop_last=0", 10);
-	CHECK(spec_batches(&spec) == 2 && spec_rows(&spec, 1) == 5);
+	CHECK(spec_batches(&spec) == 2 && spec_batch_samples(&spec, 1) == 5);
 	spec = spec_of("batch=11", 10);
 	CHECK(spec_batches(&spec) == 0);
 	spec = spec_of("batch=11,drop_last=0", 10);
-	CHECK(spec_batches(&spec) == 1 && spec_rows(&spec, 0) == 10);
+	CHECK(spec_batches(&spec) == 1 && spec_batch_samples(&spec, 0) == 10);
 	spec = spec_of("batch=3,drop_last=0,subset=2-9", 10);
-	CHECK(spec_batches(&spec) == 3 && spec_rows(&spec, 2) == 1);
+	CHECK(spec_batches(&spec) == 3 && spec_batch_samples(&spec, 2) == 1);
 }
 
 int main(void)

@@ -355,7 +355,7 @@ static void test_a_spec_names_a_subset(void)
 	struct order o = order_init(&spec, 0);
 
 	CHECK(spec.subset == s && spec_batches(&spec) == 3);
-	CHECK(spec_rows(&spec, 2) == 1);
+	CHECK(spec_batch_samples(&spec, 2) == 1);
 	for (uint64_t i = 0; i < s->n; i++)
 		CHECK(order_sample(&o, i) == s->ids[i]);
 	spec_canonical(&spec, text);
@@ -387,7 +387,8 @@ static void test_a_spec_draws_by_weights(void)
 	spec_canonical(&spec, text);
 	CHECK(strstr(text, "order=weighted,batch=7,seed=0,drop_last=0,"
 			   "num_samples=10000,subset=s~"));
-	CHECK(spec_batches(&spec) == 1429 && spec_rows(&spec, 1428) == 4);
+	CHECK(spec_batches(&spec) == 1429 &&
+	      spec_batch_samples(&spec, 1428) == 4);
 	CHECK(spec_repeats(&spec));
 	for (uint64_t i = 0; i < 10000; i++)
 		counts[order_sample(&o, i)]++;

@@ -305,7 +305,7 @@ static void draw_at(const char *name, unsigned width, unsigned height,
 
 static const char at_80x24[] =
 	"/mnt/imagenet, up 0:00:12; jobs 1, ranks 2, readers 3, every 2 s\n"
-	"batches  4.0/s, 1.0 MiB/s, 0.0 % of them were not ready when asked for\n"
+	"batches  4.0/s, 1.0 MiB/s, 0.0 % of them not ready when requested\n"
 	"values   100/s: 90.0 % cache hits, 10.0 % stalled, 0.0 % misses\n"
 	"disk     3.0 MiB/s, 5.0 reads/s, read amplification 1.50\n"
 	"memory   [###.......] 512 MiB of 2.0 GiB: cache 512 MiB, slots 4.0 KiB\n"
@@ -327,7 +327,7 @@ static const char at_40x10[] = "/mnt/imagenet, up 0:00:12; jobs 1, ranks\n"
 
 static const char at_200x60[] =
 	"/mnt/imagenet, up 0:00:12; jobs 1, ranks 2, readers 3, every 2 s\n"
-	"batches  4.0/s, 1.0 MiB/s, 0.0 % of them were not ready when asked for\n"
+	"batches  4.0/s, 1.0 MiB/s, 0.0 % of them not ready when requested\n"
 	"values   100/s: 90.0 % cache hits, 10.0 % stalled, 0.0 % misses\n"
 	"disk     3.0 MiB/s, 5.0 reads/s, read amplification 1.50\n"
 	"memory   [###.......] 512 MiB of 2.0 GiB: cache 512 MiB, slots 4.0 KiB\n"
@@ -401,7 +401,7 @@ static void test_ended_jobs_go(void)
 	r->jobs[0].idle_s = 61;
 	v = viewed(NULL, r);
 	without = drawn(v, &look, NULL);
-	CHECK(!strstr(without, "old") && strstr(without, "\nnobody reads"));
+	CHECK(!strstr(without, "old") && strstr(without, "\nno process reads"));
 	look.shows_ended = true;
 	with = drawn(v, &look, NULL);
 	CHECK(strstr(with, "old"));

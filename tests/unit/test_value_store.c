@@ -201,7 +201,7 @@ static uint64_t size_of_id(uint64_t id)
 }
 
 struct racer {
-	struct value_store *stash;
+	struct value_store *cache;
 	uint64_t first;
 	uint64_t hits;
 	uint64_t put;
@@ -216,7 +216,7 @@ static void *race(void *arg)
 	for (uint64_t i = 0; i < (uint64_t)ROUNDS * IDS; i++) {
 		uint64_t id = (r->first + i) % IDS, size = size_of_id(id);
 
-		switch (value_store_get(r->stash, id, &value)) {
+		switch (value_store_get(r->cache, id, &value)) {
 		case VALUE_STORE_VALUE:
 			CHECK(is_filled(value, id, size));
 			r->hits++;
@@ -226,9 +226,9 @@ static void *race(void *arg)
 			break;
 		case VALUE_STORE_NOTHING:
 			if (id % 10 == 3)
-				value_store_refuse(r->stash, id);
+				value_store_refuse(r->cache, id);
 			else
-				r->put += !put(r->stash, id, size);
+				r->put += !put(r->cache, id, size);
 		}
 	}
 	return NULL;

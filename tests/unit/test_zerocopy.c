@@ -133,7 +133,7 @@ static void check_bytes(const struct fixture *f, uint64_t epoch, uint64_t batch,
 			  NULL, &b));
 	CHECK(acquired->size == b->vfile.size);
 	bytes = malloc(acquired->size);
-	CHECK(bytes && !batch_assemble(b, bytes, &failed));
+	CHECK(bytes && !batch_collate(b, bytes, &failed));
 	CHECK(!memcmp(bytes, acquired->bytes, acquired->size));
 	free(bytes);
 	batch_put(&b);
@@ -476,7 +476,7 @@ static void one_message_cuts_off(struct fixture *f, bool greets,
 static void bad_messages_end_the_connection(void)
 {
 	struct zerocopy_number number = { ZEROCOPY_PUT, 0, 77 };
-	struct zerocopy_tell tell = { .kind = ZEROCOPY_TELL };
+	struct zerocopy_report tell = { .kind = ZEROCOPY_REPORT };
 	uint8_t large[1 << 16] = { ZEROCOPY_GET };
 	struct zerocopy_hello h = { .kind = ZEROCOPY_HELLO,
 				    .version = ZEROCOPY_VERSION,

@@ -196,7 +196,7 @@ static void fill_queue(struct zerocopy_client *l)
 static void an_answer_that_does_not_come_can_be_canceled(void)
 {
 	struct zerocopy_client *l;
-	struct zerocopy_tell tell;
+	struct zerocopy_report tell;
 	struct request q;
 	struct server s;
 	uint64_t number;
@@ -222,7 +222,7 @@ static void an_answer_that_does_not_come_can_be_canceled(void)
 	zerocopy_client_report(l, &(struct rank_figures){ .epoch = 5 });
 	zerocopy_client_close(l);
 	CHECK(recv(s.fd, &tell, sizeof(tell), 0) == sizeof(tell));
-	CHECK(tell.kind == ZEROCOPY_TELL && tell.figures.epoch == 5);
+	CHECK(tell.kind == ZEROCOPY_REPORT && tell.figures.epoch == 5);
 	CHECK(!recv(s.fd, &tell, sizeof(tell), 0));
 	server_close(&s);
 }

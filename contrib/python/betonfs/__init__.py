@@ -29,7 +29,7 @@ __version__ = _beton.version
 __all__ = ["Batch", "BetonError", "Dataset", "Loader", "Mix", "Ragged",
            "RaggedArray", "Shown", "TupleBatch", "__version__", "compiled", "ops", "write"]
 
-# What other packages have.
+# Names in other packages, and the names here.
 _OTHERS = {
     "DataLoader": "Loader", "TraversalOrder": "Loader", "load": "Loader",
     "open": "Dataset", "ImageFolder": "Dataset", "read": "Dataset",

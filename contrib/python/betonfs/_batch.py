@@ -107,7 +107,8 @@ class _Facts:
     # --- of a kind of batch ---
 
     def _own(self) -> tuple[_beton.Batch, Convert, str] | None:
-        """What the loader made it of; None: another library made it."""
+        """The tensors of the loader that it was made of, or None if another
+        library made it."""
         raise NotImplementedError
 
     def _kept(self) -> _Record | None:
@@ -224,7 +225,7 @@ class _Facts:
             + ", ".join(_FACTS))
 
     def _repr_html_(self) -> str:
-        """What notebooks show: its first samples as pictures."""
+        """The first samples as pictures, for a notebook."""
         return Shown([self]).html
 
 
@@ -374,7 +375,7 @@ def _unflat_tuple(values: Iterable[Any], shape: _Shape) -> TupleBatch:
 
 
 def _register() -> None:
-    """Tell torch that batches are trees of tensors, once."""
+    """Register batches as trees of tensors in torch, once."""
     pytree: Any = sys.modules.get("torch.utils._pytree")
     if pytree is None or Batch in pytree.SUPPORTED_NODES:
         return
@@ -409,7 +410,7 @@ class Maker:
     def __init__(self, names: tuple[str, ...], lists: tuple[bool, ...],
                  convert: Convert, as_tuple: bool, dataset: str) -> None:
         self.names = names
-        # Of each output, whether it is a list; empty: none has offsets.
+        # Whether each output is a list; empty: no output has offsets.
         self.lists = lists
         self.convert = convert
         self.as_tuple = as_tuple

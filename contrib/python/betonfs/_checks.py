@@ -52,7 +52,8 @@ def truth(name: str, value: Any) -> bool:
 
 
 def path(name: str, value: Any, of: str) -> str:
-    """The path as text. TypeError says that it is a path `of` a thing."""
+    """Return the path as a string. The TypeError describes it as the path `of`
+    a thing."""
     if not isinstance(value, (str, bytes, os.PathLike)):
         raise TypeError(f"{name}={shown(value)}: the path of {of}")
     text: str = os.fsdecode(os.fspath(value))
@@ -62,7 +63,8 @@ def path(name: str, value: Any, of: str) -> str:
 
 
 def function(name: str, value: Any, of: str) -> Any:
-    """A function, or None. TypeError says what it is a function `of`."""
+    """Return a function, or None. The TypeError contains the argument `of` the
+    function."""
     if value is not None and not callable(value):
         raise TypeError(f"{name}={shown(value)}: a function of {of}")
     return value

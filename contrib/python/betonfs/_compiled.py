@@ -32,9 +32,9 @@ def find_numba() -> Any:
 
 def compile_code(numba: Any, code: Code, threads: int, signature: Any = None,
                  parallel: bool | None = None) -> Code:
-    """As FFCV does: without the GIL, and with numba's threads where it is to be
-    `parallel`, or, not given, the function says that it `is_parallel`. Functions
-    that users compiled themselves are taken as they are."""
+    """Compile a function as FFCV does, without the GIL. It uses numba's threads
+    if `parallel` is True, or if that is None and the function has the attribute
+    `is_parallel`. A function that the user has compiled is returned as it is."""
     if numba is None:
         warnings.warn(f"{code.__name__}: numba is not installed, so this runs "
                       "as plain Python, slowly", RuntimeWarning, stacklevel=3)
@@ -65,9 +65,9 @@ def seeding(numba: Any) -> Any:
 
 def call(code: Code, arguments: Iterable[Any], seed: int, epoch: int,
          number: int, place: int) -> Any:
-    """With random numbers of np.random that are the function's and the batch's
-    own: by its `place` among all functions of a loader. What NumPy's own
-    generator gave before, it goes on with."""
+    """Call a function so that its random numbers from np.random depend only on
+    the seed, the batch, and its `place` among all functions of a loader.
+    Restores the state of NumPy's global generator."""
     numba = sys.modules.get("numba")
     if numba and isinstance(code, numba.core.dispatcher.Dispatcher):
         seeding(numba)(seed, epoch, number, place)
@@ -113,10 +113,10 @@ def _replaced(batch: Any, name: str, new: Any) -> Any:
 
 
 class Compiled:
-    """What compiled() gives."""
+    """The result of compiled()."""
 
-    # Where one is called in the thread that iterates, so are those that follow
-    # in its chain.
+    # If one function is called in the thread that iterates, all later functions
+    # of its chain are called there, too.
     chain: Any = None
     # Among all functions of a loader; None: its place among the transforms.
     place: int | None = None
@@ -189,25 +189,29 @@ def compiled(code: Code | None = None, *, parallel: bool = False) -> Any:
                 if label[i] == 3:
                     image[i] //= 2
 
-    Its parameters are named as outputs of the pipeline, or as facts of a batch,
-    `ids`, `valid`, `epoch`, `number`, `rows`; it gets their memory, and changes
-    it in place. What it returns takes the place of the first one; None: it
-    stays.
+    The names of its parameters are those of outputs of the pipeline, or of facts
+    of a batch: `ids`, `valid`, `epoch`, `number`, `rows`. It gets their memory,
+    and changes it in place. If it returns a value, that replaces the first
+    parameter; if it returns None, the first parameter stays.
 
-    numba compiles it when the first iteration begins. If it returns nothing,
-    takes no bytes, JSON, or arrays of a GPU, and all transforms before it are of
-    this kind, the loader's threads call it: without the GIL, on several batches
-    at a time, before they are ready. What it raises is then a BetonError with
-    its name. Any other is called in the thread that iterates; so are those with
-    `parallel`, whose ``numba.prange`` takes all usable CPUs. Where numba is not
-    installed, it runs as Python in that thread, and a warning says so.
+    numba compiles it when the first iteration begins. The loader's threads call
+    it if it returns nothing, takes no bytes, JSON, or arrays of a GPU, and all
+    transforms before it are of this kind. Then it runs without the GIL, on
+    several batches at a time, before you request these. If it raises an
+    exception, you get a BetonError that contains its name.
+
+    Otherwise the thread that iterates calls it. The same holds for a function
+    with `parallel`, whose ``numba.prange`` uses all usable CPUs. If numba is not
+    installed, the function runs as Python in that thread, and Python issues a
+    warning.
 
     Random numbers of ``np.random`` in it are functions of the loader's seed,
-    the epoch, the batch's number and the function's place among the transforms,
-    whoever calls it and with any number of workers; not those of ``prange``'s
-    threads. Without numba ``random``, ``uniform``, ``normal``, ``randint`` and
-    ``permutation`` give the same bits. In that thread numba's generator is
-    seeded for it, and NumPy's is as it was before.
+    the epoch, the batch's number and the function's position among the
+    transforms. They depend neither on the calling thread nor on the number of
+    workers. This does not hold for threads of ``prange``. Without numba,
+    ``random``, ``uniform``, ``normal``, ``randint`` and ``permutation`` give the
+    same bits. In the thread that iterates, numba's generator is seeded for the
+    call, and the state of NumPy's generator is restored after it.
     """
     if code is not None and not callable(code):
         raise TypeError(f"compiled({code!r}): a function of arrays")

@@ -97,8 +97,8 @@ def _in_thread(work: Callable[[], _T]) -> _T:
 
 
 def field_facts(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Return facts of each field: `name`, `stem`, which file names and outputs
-    have, `type`, and why it is `unusable`, if it is.
+    """Describe each field by a dict: `name`; `stem`, its form in file names and
+    outputs; `type`; and if no loader can read it, the reason as `unusable`.
 
     `path` is a FILE, or a dataset on a MOUNT.
     """
@@ -176,7 +176,8 @@ def _function(name: str, value: Any, of: str) -> Any:
 
 
 class _Transforms:
-    """What becomes of a sample, as torchvision's datasets have it."""
+    """The transforms of a sample, with the arguments of torchvision's
+    datasets."""
 
     def __init__(self, fields: Sequence[dict[str, Any]],
                  transform: _Function | None, target: _Function | None,
@@ -224,7 +225,7 @@ class SampleSequence(Sequence[dict[str, Any]]):
     """Samples by number; a slice is a list of them."""
 
     def _other_use(self, i: Any) -> str:
-        """What may have been meant by an index that is no number."""
+        """A hint for an index that is no number."""
         if isinstance(i, (list, tuple)) or hasattr(i, "__array__"):
             return ", or a slice; Dataset.get_batch() takes a list of numbers"
         return ", or a slice"
@@ -255,10 +256,12 @@ class SampleSequence(Sequence[dict[str, Any]]):
 
 
 class Dataset(SampleSequence):
-    """Single samples of a ``.beton`` file, in any order, without a loader. Of a
-    dataset on a mount it reads the file that is mounted, which must be there for
-    this process too. A list of files with the same fields, or a pattern such as
-    "train-*.beton", is one dataset, one file after the other, as in betonfs(8).
+    """Read single samples of a ``.beton`` file, in any order, without a loader.
+
+    If `path` is a dataset on a mount, the Dataset opens the mounted file, which
+    this process must be able to read, too. A list of files with the same fields,
+    or a pattern such as "train-*.beton", is one dataset. Its files follow each
+    other as in betonfs(8).
 
         dataset = betonfs.Dataset("train.beton")
         dataset[42]["image"], len(dataset), dataset.fields
@@ -301,8 +304,8 @@ class Dataset(SampleSequence):
             self._index[field["stem"]] = i
 
     def _open(self, fingerprint: str | None = None) -> None:
-        """With a fingerprint, raise BetonError if there is another dataset at
-        the path by now."""
+        """Open the dataset. Raise BetonError if `fingerprint` is not None and the
+        path contains another dataset by now."""
         file = _opened(self.path)
         if fingerprint not in (None, file.fingerprint):
             raise make(errno.ESTALE, f"{self.path}: another dataset than when "
@@ -323,11 +326,12 @@ class Dataset(SampleSequence):
     def _fingerprint(self) -> str:
         return self._file.fingerprint
 
-    # --- what there is ---
+    # --- fields and samples ---
 
     @property
     def fields(self) -> dict[str, dict[str, Any]]:
-        """name -> `type`, `dtype`, `shape`, and why it is `unusable`, if."""
+        """Map the name of each field to `type`, `dtype`, `shape`, and, if no
+        loader can read it, the reason as `unusable`."""
         return {f["stem"]: dict(f) for f in self._fields}
 
     @property
@@ -391,7 +395,7 @@ class Dataset(SampleSequence):
         return raw if array is None else array
 
     def _fill(self, k: int, i: int, into: NDArray[Any]) -> NDArray[Any]:
-        # As bytes, for there are dtypes that no buffer can tell.
+        # As bytes, because the buffer protocol cannot express all dtypes.
         self._core.fill(k, i, into.reshape(-1).view(np.uint8))
         return into
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What loaders and mixes of them have in common as Python sees them."""
+"""The common Python interface of loaders and of mixes of them."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

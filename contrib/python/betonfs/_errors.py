@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the library's errors are in Python."""
+"""The library's errors as Python exceptions."""
 from __future__ import annotations
 
 import errno
@@ -8,11 +8,11 @@ from typing import Any
 
 
 class BetonError(OSError):
-    """A dataset, a batch or a mount that cannot be read: `errno` says what kind
-    of failure, `strerror` what was found, with file and place.
+    """A dataset, a batch or a mount cannot be read. `errno` is the kind of
+    failure. `strerror` describes it, with file and position.
 
-    Where Python has a class of its own for an errno, the error is of that too:
-    `except FileNotFoundError` works.
+    If Python has a class of its own for an errno, the error is an instance of
+    that class, too: `except FileNotFoundError` works.
 
         try:
             loader = betonfs.Loader("train.beton")
@@ -53,12 +53,12 @@ _CLASSES: dict[int, type[BetonError]] = {
     errno.EEXIST: _Exists,
 }
 
-# What the caller said, and not what was found.
+# Errors in the arguments of the caller, and not in the data.
 _VALUES = {errno.EINVAL}
 
 
 def make(code: int, message: str, path: str | None = None) -> Exception:
-    """For an errno and what the library says of it."""
+    """Make the exception for an errno and the library's message."""
     if code == errno.ENOMEM:
         return MemoryError(message)
     if code in _VALUES:

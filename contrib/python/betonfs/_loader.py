@@ -97,7 +97,8 @@ def _lengths(path: str, lengths: str | ArrayLike | None) -> Any:
 
 
 def _register() -> None:
-    """What DataLoader(loader, batch_size=None) asks for."""
+    """Register Loader as an IterableDataset, so that
+    DataLoader(loader, batch_size=None) accepts it."""
     data = sys.modules.get("torch.utils.data")
     if data is not None:
         data.IterableDataset.register(Loader)
@@ -109,8 +110,8 @@ _FIXED = frozenset(("drop_last", "epoch", "order", "pipeline", "seed", "subset",
 
 
 class Loader(Epochs):
-    """Batches of ready tensors from a dataset FILE, or from a dataset on a
-    MOUNT of betonfs, with the same bytes either way.
+    """Iterate over batches of tensors from a dataset FILE, or from a dataset on
+    a MOUNT of betonfs. Both give the same bytes.
 
         loader = betonfs.Loader("train.beton", batch_size=256, pipeline={
             "image": "random_resized_crop(224) | flip | float | chw",
@@ -118,100 +119,121 @@ class Loader(Epochs):
         for batch in loader:
             train(batch["image"], batch["label"])
 
-    Each ``iter(loader)`` is one epoch: the next one, or the one that
-    :meth:`set_epoch` said, or the rest of the one that
-    :meth:`load_state_dict` said. The same seed gives the same batches,
-    whatever the number of workers, ranks or machines.
+    Each ``iter(loader)`` is one epoch: the next one, the epoch that you passed
+    to :meth:`set_epoch`, or the rest of the epoch that you restored by
+    :meth:`load_state_dict`. The same seed gives the same batches, for any
+    number of workers, ranks or machines.
 
     Parameters
     ----------
     path
         The ``.beton`` file, or the directory of a dataset on a mount. A list
         of files with the same fields, or a pattern such as "train-*.beton", is
-        one dataset, one file after the other, in the order of betonfs(8).
-    batch_size, order, seed, drop_last, subset
-        Keys of the SPEC, beton-orders(7): samples per batch (256); "random",
-        "sequential", "quasi_random" or "bucketed" ("random"); a number (0);
-        whether a short last batch is left out (True); and which samples: "A-B", a range,
-        a list or array of sample numbers, a mask of a bool for each sample, a
-        torch Subset, "NAME" of a mount, or "NAME:FILE". A number that is listed
-        more than once is as many samples.
+        one dataset. Its files follow each other in the order of betonfs(8).
+    batch_size
+        Samples per batch (default: 256).
+    order
+        "random", "sequential", "quasi_random", "bucketed" or "weighted", see
+        beton-orders(7) (default: "random").
+    seed
+        A whole number. It determines the order and all random operations
+        (default: 0).
+    drop_last
+        True: leave out the last batch if it is short (default: True).
+    subset
+        The samples to load (default: all): a range "A-B", a list or array of
+        sample numbers, a mask with a bool for each sample, a torch Subset, the
+        "NAME" of a subset of the mount, or "NAME:FILE". If a list contains a
+        number twice, an epoch contains that sample twice.
     train
-        False: for validation. Unless you give them, order is "sequential",
-        drop_last False, and pad "drop".
+        False: load for validation. Then the defaults are order="sequential",
+        drop_last=False and pad="drop".
     pad
-        Without drop_last, the batches may not be a multiple of the ranks.
-        "drop": each sample comes once over all ranks, and a rank may have one
-        batch less. "repeat": ranks have equally many batches; the last ones of
-        some repeat samples, and ``batch.valid`` is False there.
+        If drop_last is False, the number of batches may not be a multiple of
+        the number of ranks. "drop": each sample comes once over all ranks, and
+        a rank may have one batch less. "repeat": all ranks have equally many
+        batches; some of the last batches repeat samples, for which
+        ``batch.valid`` is False.
     weights, num_samples
-        Samples are drawn with replacement, each by its weight, a number from 0:
-        one weight per sample of the dataset, or of the subset. An epoch has
-        `num_samples` of them, or as many as there are weights. Which are drawn
-        depends on seed and epoch alone. On a mount, a named subset has them:
+        Draw samples with replacement. `weights` has a number from 0 for each
+        sample of the dataset, or of the subset. An epoch has `num_samples`
+        samples (default: the number of weights). The drawn samples depend on
+        seed and epoch alone. On a mount, a subset can contain the weights: use
         order="weighted", subset="NAME".
     lengths
-        For batches of similar lengths, with little padding: samples come in
-        order="bucketed", by these numbers, one for each sample, or by the sizes
-        that the file has for the values of a field. No value is read for that.
-        Keys `bucket` and `batch` of the spec say how similar lengths are.
+        Make batches of similar lengths, so that they need little padding
+        (order="bucketed"). `lengths` is one number for each sample, or the name
+        of a field whose stored sizes are the lengths; the loader reads no value
+        for that. The keys `bucket` and `batch` of the spec determine how
+        similar the lengths of a batch are.
     spec
-        Such keys as text, "order=quasi_random,window=64MiB".
+        More keys of the sampling spec, for example
+        "order=quasi_random,window=64MiB", see beton-orders(7).
     pipeline
-        What becomes of the fields, beton-transforms(7): text, or a dict of one
-        text per output, ``{"image": "random_resized_crop(224) | flip"}``. A text
-        that does not begin with a field is about the field of the output's name.
-        A dict names all outputs: other fields are not even decoded. With a text,
-        they come as they are, unless it drops them: ``image | drop``. A list of
-        texts is one, joined by ``|``. None: plain tensors.
+        The operations on each field, see beton-operations(7). Pass a dict of
+        one pipeline string per output, for example
+        ``{"image": "random_resized_crop(224) | flip"}``. A string that does not
+        begin with a field applies to the field of the output's name. Fields
+        that the dict does not name are not decoded. Otherwise pass one string:
+        fields that it does not name become outputs as stored, unless it drops
+        them, as in ``image | drop``. A list of strings is joined by ``|``.
+        (default: None, all fields as stored)
     device
-        "cuda", "cuda:N" or N: outputs are in the memory of that GPU, but bytes and
-        JSON. An output without `cuda(N)` in its pipeline is copied there when it
-        is complete; operations after a `| cuda(N)` run on the GPU. "cpu", or not
-        given: as the pipeline says. Without a driver or without this GPU it is a
-        BetonError; without NVRTC the processor does what follows, and a warning
-        says so.
+        "cuda", "cuda:N" or N: put all outputs but bytes and JSON into the
+        memory of that GPU. If an output has no `cuda(N)` in its pipeline, the
+        complete output is copied there. Operations after `| cuda(N)` run on the
+        GPU. If there is no driver or no such GPU, this raises BetonError. If
+        NVRTC is missing, the CPU runs these operations, and Python issues a
+        warning (default: the pipeline decides).
     workers
-        Threads that decode. 0: one per usable CPU.
+        Threads that decode (default: 0, one per usable CPU).
     rank, world_size
-        This process among those of the job. Not given: torch.distributed's if
-        it was initialized, else RANK and WORLD_SIZE of the environment. In a
-        worker of a DataLoader, each worker takes its share of these.
+        The number of this process, from 0, and the number of processes of the
+        job. By default they come from torch.distributed if it is initialized,
+        otherwise from RANK and WORLD_SIZE of the environment. In a DataLoader,
+        each worker takes its share.
     on_error
-        Samples that cannot be read: "raise" a BetonError, "skip" (the row is
-        zero and ``batch.valid[row]`` False) or "zero" (and True).
+        On a sample that cannot be read: "raise" a BetonError, "skip" it (the
+        sample is zero, and ``batch.valid`` is False for it), or deliver "zero"
+        (``batch.valid`` is True) (default: "raise").
     prefetch
-        Batches made ahead. 0: 2.
+        Number of batches to prefetch (default: 0, which means 2).
     transforms
-        Functions of a batch, called in their order on each; what they return
-        is the batch, and None is a TypeError. :func:`compiled` makes them of
-        functions of arrays, by numba; the first of these are called by the
-        loader's threads, on several batches at a time, before they are ready.
-        The rest is called in the thread that iterates.
+        Functions that take a batch and return a batch, in the order of their
+        calls. If one returns None, iterating raises TypeError. If the first
+        ones come from :func:`compiled`, the loader's threads call them on
+        several batches at a time before you request these. Your thread calls
+        the others.
     tensors
-        "torch", "numpy", "jax", "cupy", "dlpack" (as they are, for any
-        from_dlpack()), or "auto": torch where it is installed, else numpy.
-        jax makes 32 bits of 64, in a copy, unless jax_enable_x64 is set.
+        "torch", "numpy", "jax", "cupy", "dlpack" (objects for any
+        `from_dlpack()`), or "auto": torch if it is installed, otherwise numpy
+        (default: "auto"). Unless you set jax_enable_x64, jax converts 64 bits
+        to 32, in a copy.
     batch
-        "dict" (:class:`Batch`), or "tuple": ``for images, labels in loader``.
+        "dict" (:class:`Batch`), or "tuple" for
+        ``for images, labels in loader`` (default: "dict").
     epoch
-        The first one.
+        The first epoch (default: 0).
     shuffle, num_workers, generator
-        Words of torch: order "random" or "sequential", `workers`, and a seed.
-        For others, such as `collate_fn`, the TypeError names ours.
+        torch's names: the order "random" or "sequential", `workers`, and the
+        seed. For other names, such as `collate_fn`, the TypeError contains the
+        betonfs name.
     cache, cache_size, cold_size, delivery, job, source, pinned
-        As in <beton/loader.h>: "auto", "os" or "process" and its bytes; how a
-        MOUNT's batches come; the job's name for its daemon; "constant",
-        "memory" or "synthetic(...)", what is not real, for measuring
-        (beton-transforms(7)); bytes that may be pinned for a GPU.
+        As in <beton/loader.h>. `cache` is "auto", "os" or "process", and the
+        sizes are in bytes. `delivery` selects how the batches of a MOUNT
+        arrive. `job` is the job's name for the daemon. `source` selects
+        synthetic data for measuring: "constant", "memory" or "synthetic(...)",
+        see beton-synthetic(7). `pinned` limits the pinned memory for a GPU, in
+        bytes.
 
     Raises
     ------
     ValueError
-        The spec, the pipeline or an option is wrong, or no epoch has a batch;
-        the message says where, and what to do.
+        The spec, the pipeline or an option is wrong, or no epoch has a batch.
+        The message contains the position of the mistake and a fix.
     BetonError
-        An OSError: there is no such dataset, it cannot be read, or is damaged.
+        An OSError: there is no such dataset, it cannot be read, or it is
+        damaged.
 
     Examples
     --------
@@ -226,22 +248,25 @@ class Loader(Epochs):
 
     Notes
     -----
-    Memory of a batch belongs to the user as long as the batch or any tensor of
-    it lives, and is the loader's again after that. Waiting for a batch lets
-    other Python threads run, and can be interrupted. A loader is used by one
-    thread at a time; others wait. Its threads end when it is closed or
-    collected; ``break`` leaves some batches made ahead, and no thread that does
-    anything. A child of fork() cannot use it and gets a RuntimeError: open it
-    there, or start processes by spawn (a loader pickles, by what it was opened
-    with and where it stands).
+    You own the memory of a batch as long as the batch or any of its tensors
+    lives. After that the loader uses it again.
 
-    On a GPU, torch's tensors are complete on the stream that is current when the
-    batch is taken, and the loader uses their memory again after the work of that
-    stream. If you read a tensor on a side stream, let it wait for that stream
-    first, and that stream for the side stream before you drop the batch:
-    ``side.wait_stream(main)`` and ``main.wait_stream(side)``. `record_stream()`
-    has no effect. With tensors="dlpack", `from_dlpack()` orders the stream that is
-    current when it is called.
+    While you wait for a batch, other Python threads run, and signals interrupt
+    the wait. One thread at a time uses a loader, and others block. Closing or
+    collecting the loader ends its threads. After ``break``, prefetched batches
+    stay in memory, but all threads are idle.
+
+    A child of fork() cannot use the loader of its parent, and gets a
+    RuntimeError. Therefore open it in the child, or start processes by spawn. A
+    loader pickles as its arguments and its position.
+
+    On a GPU, torch's tensors are complete on the stream that is current when
+    you take the batch. The loader uses their memory again after the work of
+    that stream. If you read a tensor on a side stream, first let the side
+    stream wait: ``side.wait_stream(main)``. Before you drop the batch, call
+    ``main.wait_stream(side)``. `record_stream()` has no effect. If tensors is
+    "dlpack", `from_dlpack()` orders the stream that is current when you call
+    it.
     """
 
     @explained
@@ -465,7 +490,7 @@ class Loader(Epochs):
                 _log.warning("%s", text)
 
     def _matters(self, level: int, text: str) -> bool:
-        # What is raised is not told twice.
+        # An error that is raised need not be logged, too.
         return level != _ERROR or self._arguments["on_error"] != "raise"
 
     # --- its place ---
@@ -477,9 +502,10 @@ class Loader(Epochs):
         return int(state["epoch"]) + int(over)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration is of this epoch, from its start; or its rest, if
-        a state of it was loaded."""
-        # Who iterated takes nothing any more, so that it stays where it is.
+        """Set the epoch of the next iteration. The iteration starts at the
+        epoch's beginning. If you loaded a state of this epoch, it continues
+        there."""
+        # This ends a running iteration, so that the position stays the same.
         self._core.begin()
         if not self._core.is_fresh() or self._upcoming() != epoch:
             self._core.seek(epoch)
@@ -492,11 +518,12 @@ class Loader(Epochs):
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next iteration goes on after the last batch that the state
-        counts, with any number of workers and ranks.
+        """Resume from a checkpoint: the next iteration begins after the last
+        batch that the state counts. The numbers of workers and ranks may differ
+        from those of the checkpoint.
 
-        Raises ValueError if the state is of another dataset or spec. Warns if
-        it is of another pipeline, which changes no sample's place.
+        Raises ValueError if the state belongs to another dataset or spec. Warns
+        if it belongs to another pipeline, because that changes no order.
         """
         if not isinstance(state, Mapping):
             raise TypeError(f"{shown(state)} is no state: give what "
@@ -574,25 +601,30 @@ class Loader(Epochs):
 
     @property
     def outputs(self) -> list[dict[str, Any]]:
-        """What a batch has: `name`, `dtype`, `shape` of a row, `ragged`. A
-        length of None differs from sample to sample, or, padded, from batch to
-        batch."""
+        """Describe each output of a batch by a dict: `name`, `dtype`, `shape`
+        of one sample, `ragged`. If a length in `shape` is None, it differs from
+        sample to sample, or from batch to batch if the output is padded."""
         return self._core.outputs()
 
     def stats(self) -> dict[str, Any]:
-        """What was done since it was opened, beton-stats(7): `stages` with
-        their `items`, `bytes`, seconds `busy_s`, `input_wait_s` and
-        `room_wait_s`, summed over threads, and `p50_s` to `p99_s` of an item;
-        `throughput`, how loader and trainer kept up with each other; `failed_samples`;
-        `kept` of cache(); and how it was done."""
+        """Return statistics since the loader was opened, see beton-stats(7).
+
+        `stages` contains for each stage `items`, `bytes`, the seconds `busy_s`,
+        `input_wait_s` and `room_wait_s`, summed over threads, and the latencies
+        `p50_s` to `p99_s` of one item. `throughput` compares the speed of the
+        loader with that of the trainer. `failed_samples` counts, and `kept`
+        describes the caches of cache(). Other keys describe the setup, for
+        example `decoder`."""
         return {**self._core.info(), **self._core.stats()}
 
     def show(self, n: int = ROWS) -> Shown:
-        """The next n samples as they come, after the transforms: a notebook
-        shows them, ``show().save("look.html")`` writes a page. Outputs of three
-        dimensions with 1 or 3 channels are pictures: those of uint8 as they
-        are, others scaled from their least value to their greatest, as the page
-        says; large ones are thinned out. The loader stays where it is."""
+        """Return the next n samples after the transforms, for a look at them. A
+        notebook displays them, and ``show().save("look.html")`` writes a page.
+
+        An output of three dimensions with 1 or 3 channels becomes pictures. If
+        it is not uint8, its values are scaled from the least to the greatest,
+        and the page contains both. Large pictures are thinned out. The position
+        of the loader does not change."""
         with _reopen({**self._arguments, "workers": 1, "prefetch": 1,
                       "job": None, "rank": self.rank, "world_size": self.world_size},
                      self.state_dict()) as loader:

@@ -94,8 +94,8 @@ class Mix(Epochs):
             train(batch.image, batch.dataset)
 
     Which loader a step is of depends on `seed`, the epoch and the step alone:
-    all ranks take batches of the same one, and equally many. A batch says by
-    ``batch.dataset`` where it is of.
+    all ranks take batches of the same one, and equally many. ``batch.dataset``
+    is the dataset of a batch.
 
     Parameters
     ----------
@@ -106,11 +106,11 @@ class Mix(Epochs):
     seed
         Of the draws; the loaders have their own.
     cycle
-        False: the epoch ends when a batch is drawn of a loader that has no more;
-        all loaders begin their next epoch then. True: it ends when each has been
-        drawn as often as it has batches; those that are at their end meanwhile
-        begin again, with their next epoch, and all go on with the mix's next
-        epoch where they are.
+        False: the epoch ends when a batch is drawn from a loader that has no
+        more; then all loaders begin their next epoch. True: the epoch ends when
+        each loader has been drawn as often as it has batches. A loader that
+        ends before begins its next epoch. In the mix's next epoch, all loaders
+        continue at their positions.
     """
 
     @known_words("Mix")
@@ -137,9 +137,9 @@ class Mix(Epochs):
         if not self._draws.weights.all():
             raise ValueError("weights of a mix are above 0")
         self.seed = seed
-        # Of its place; whoever has it may wait for a batch.
+        # Guards the position. A thread holds it while it waits for a batch.
         self._lock = threading.RLock()
-        # Of who iterates: a new one, or a move, ends all before it.
+        # Number of the iteration. A new iteration, or a move, ends the older ones.
         self._turn = 0
         self._ended = False
         self._fresh = False
@@ -184,8 +184,9 @@ class Mix(Epochs):
     def _next(self, turn: int) -> Any:
         with self._lock:
             if self._turn != turn:
-                raise RuntimeError("the mix was iterated anew, or moved: it "
-                                   "is one sequence of batches at a time")
+                raise RuntimeError("another iteration of the mix began, or its "
+                                   "position changed: run one iteration at a "
+                                   "time")
             return None if self._ended else self._step_on()
 
     def _step_on(self) -> Any:
@@ -271,11 +272,12 @@ class Mix(Epochs):
                     "loaders": [x.state_dict() for x in self.loaders]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next iteration goes on after the last batch that the state
-        counts. With another number of ranks each dataset goes on exactly, but
-        an epoch has another number of steps then, and their draws are others.
+        """Resume from a checkpoint: the next iteration begins after the last
+        batch that the state counts. If the number of ranks differs from that of
+        the checkpoint, each dataset continues exactly, but an epoch has another
+        number of steps, and other draws.
 
-        Raises ValueError if the state is of another mix, dataset or spec.
+        Raises ValueError if the state belongs to another mix, dataset or spec.
         """
         mine = self.state_dict()
         if not isinstance(state, Mapping) or not mine.keys() <= state.keys():

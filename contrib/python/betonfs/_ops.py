@@ -312,7 +312,7 @@ def of(pipeline: Any) -> Pipeline: ...
 def _type(param: Mapping[str, Any]) -> str:
     if param["kind"] == "choice":
         words = f"Literal[{', '.join(map(json.dumps, param['choices']))}]"
-        return words + " | Enum" * (param["name"] == "interpolation")
+        return words + (" | Enum" if param["name"] == "interpolation" else "")
     other = {"name": "_Name", "bytes": "_Size", "operations": "_Operations"}
     if param["kind"] in other:
         return other[param["kind"]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Loader is given, as the texts of the library."""
+"""Convert the arguments of a Loader to the strings that the library takes."""
 from __future__ import annotations
 
 import os
@@ -28,7 +28,7 @@ Subset = str | range | slice | Iterable[int] | Part
 
 _WORD = re.compile(r"[\w.+-]+", re.ASCII)
 
-# What a dataset may have, beton(5).
+# Greatest number of samples of a dataset, see beton(5).
 _SAMPLES_MAX = 1 << 36
 
 # Keys of a spec that only some orders use.
@@ -98,7 +98,7 @@ def quoted(name: str) -> str:
 
 
 def word_or_string(text: str) -> str:
-    """The text as it is, or as a string where it is no word of a pipeline."""
+    """The text as it is, or as a string where it is no identifier of a pipeline."""
     return text if _WORD.fullmatch(text) else quoted(text)
 
 
@@ -108,7 +108,7 @@ def device_text(device: Any) -> str | None:
         raise ValueError("device='': there are cpu, cuda, and cuda:N")
     if isinstance(device, int) and not isinstance(device, bool):
         return f"cuda:{device}"
-    # torch counts processors as devices where processes are many: "cpu:0".
+    # torch writes "cpu:0" if a job has many processes.
     return None if device is None else re.sub(r"^cpu:\d+$", "cpu", str(device))
 
 
@@ -184,7 +184,7 @@ def _id_array(ids: Any) -> NDArray[Any]:
         raise TypeError(f"subset={shown(ids)}: a list of sample numbers; "
                         "Dataset(path).filter(field, function) makes one")
     if hasattr(ids, "set_epoch") or hasattr(ids, "replacement"):
-        raise TypeError(f"subset={shown(ids)}: a sampler draws anew in every "
+        raise TypeError(f"subset={shown(ids)}: a sampler draws again in every "
                         "epoch, a subset stays: order= chooses the order, "
                         "weights= draws, and ranks share an epoch without a "
                         "sampler")
@@ -268,11 +268,12 @@ def _check_range(ids: range) -> None:
 
 
 class SubsetFile:
-    """A subset as the library takes it: `key` for the spec, and `file`, if its
-    ids are listed in one, which is memory and lives as long as the block; they
-    are `ids` then. With weights there is one for every sample of it, or of a
-    dataset. `samples` is the number that the dataset must have, of a `kind` of
-    values: weights, or those of a mask. `of` is the dataset of a Subset."""
+    """A subset as the library takes it. `key` is for the spec. If the subset is
+    a list, `ids` are its numbers, and `file` is a file of them in memory, which
+    lives as long as the block. If there are weights, there is one for every
+    sample of the subset, or of the dataset. `samples` is the number of samples
+    that the dataset must have, and `kind` the values that require it: weights,
+    or those of a mask. `of` is the dataset of a Subset."""
 
     def __init__(self, subset: Subset | None,
                  weights: ArrayLike | None = None,
@@ -379,7 +380,7 @@ def tell_ignored(given: str | None, spec: str) -> None:
 
 
 def batch_size_of(spec: str) -> int:
-    """Of a full spec."""
+    """The batch size of a full spec."""
     found = re.search(r"\bbatch=(\d+)", spec)
     assert found
     return int(found[1])

@@ -125,7 +125,7 @@ _FIXED = {"excerpt": "at=center", "window": "at=center",
 
 
 def _instead(names: Sequence[str]) -> str:
-    """What validation has in the place of operations that draw."""
+    """The operations of validation that replace random ones."""
     return ", ".join(dict.fromkeys(
         _FIXED.get(name, "resize and center_crop") for name in names))
 
@@ -181,7 +181,7 @@ class _Fields:
                        if not field.get("unusable")]
 
     def first(self, text: str) -> str | None:
-        """The stem of the field that a statement begins with, if it does."""
+        """The file-name form of the field that a statement begins with, or None."""
         word = _first_word(text)
         return None if word is None else self.stems.get(word)
 

@@ -73,7 +73,7 @@ def stored(value: Any, is_mask: bool) -> bytes:
 
 
 def joined(images: Sequence[bytes]) -> bytes:
-    """Several images as one value of a bytes field, beton-transforms(7)."""
+    """Several images as one value of a bytes field, beton-grids(7)."""
     if not images:
         raise ValueError("a list of no image")
     sizes = np.array([len(images), *map(len, images)], "<u4")

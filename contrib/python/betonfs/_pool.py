@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the loader's threads do to batches before they are ready: functions of
-arrays that numba compiled, as one C function for beton_loader_set_callback()."""
+"""The batch callback: functions of arrays that numba compiled, joined to one C
+function for beton_loader_set_callback(). The loader's threads call it on each
+batch before the batch is ready."""
 from __future__ import annotations
 
 import errno
@@ -25,7 +26,7 @@ _TENSOR = np.dtype([("name", "u8"), ("dtype", "u8"), ("ndim", "u8"),
                     ("shape", "u8"), ("data", "u8"), ("size", "u8"),
                     ("offsets", "u8"), ("device", "u8")])
 
-# What each fact of a batch is in compiled code.
+# The expression of each fact of a batch in compiled code.
 _FACTS = {
     "ids": "carray(at(batch.ids), batch.num_samples, int64)",
     "valid": "carray(at(batch.valid), batch.num_samples, bool_)",
@@ -74,7 +75,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Output:
-    """Of a loader; with a dtype where it is an array in memory."""
+    """An output of a loader. It has a dtype if it is an array in memory."""
 
     name: str
     dtype: str | None
@@ -95,7 +96,7 @@ class Refused(Exception):
 
 
 def type_of(numba: Any, outputs: Outputs, name: str) -> Any:
-    """What a function gets by a name."""
+    """The numba type of a parameter."""
     types = numba.types
     if name in _FACTS:
         return {"ids": types.int64[::1], "valid": types.bool_[::1]}.get(
@@ -127,10 +128,10 @@ def _pointer(numba: Any) -> Any:
 
 
 def _errors(stages: tuple[Stage, ...]) -> Any:
-    """What is said of each, as rows of bytes that end with 0."""
-    said = [f"{s.name}() raised an exception".encode() for s in stages]
-    rows = np.zeros((len(said), max(map(len, said)) + 1), np.uint8)
-    for row, text in zip(rows, said):
+    """The error message of each stage, as rows of bytes that end with 0."""
+    messages = [f"{s.name}() raised an exception".encode() for s in stages]
+    rows = np.zeros((len(messages), max(map(len, messages)) + 1), np.uint8)
+    for row, text in zip(rows, messages):
         row[:len(text)] = np.frombuffer(text, np.uint8)
     return rows
 
@@ -139,8 +140,8 @@ def _errors(stages: tuple[Stage, ...]) -> Any:
 @functools.lru_cache(16)
 def compile_callback(numba: Any, stages: tuple[Stage, ...], outputs: Outputs,
                  seed: int) -> Any:
-    """A beton_callback_fn of all of them, one after the other. What one raises is
-    the batch's error, with the function's name."""
+    """Compile a beton_callback_fn that calls all stages, one after the other. If
+    a stage raises an exception, the batch fails with the function's name."""
     used = {name for stage in stages for name in stage.arguments}
     scope: dict[str, Any] = {
         "BATCH": _BATCH, "TENSOR": _TENSOR, "ERRORS": _errors(stages),
@@ -218,7 +219,7 @@ class Pool:
                     raise Refused
                 stages.append(self._stage(transform, outputs, shapes, place))
             except Exception:
-                # What numba has to say, it says again when it is called.
+                # numba raises the same error again when the function is called.
                 calls.append(functools.partial(transform.run, seed, place))
                 ended.add(transform.chain)
         return stages, calls

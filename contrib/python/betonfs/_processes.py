@@ -26,13 +26,13 @@ Process = tuple[BinaryIO, BaseProcess]      # what it sends, and itself
 # that a pipe may have. Images take different times.
 _PIPE = 1 << 20
 _PR_SET_PDEATHSIG = 1
-# Seconds, for what a process says or writes at its end.
+# Seconds to wait for the last output of a process.
 _PATIENCE = 5
 
 
 @contextlib.contextmanager
 def at(number: int) -> Iterator[None]:
-    """What fails is told with the sample's number."""
+    """Add the sample's number to an exception."""
     try:
         yield
     except Exception as e:
@@ -43,9 +43,10 @@ def at(number: int) -> Iterator[None]:
 # --- random numbers ---
 
 class _Seeds:
-    """The global generators begin anew with every sample, from a number drawn
-    of each and the sample's. So what a sample draws is its own, whoever makes
-    it, and whatever was made before."""
+    """Seeds of the global random generators. They are seeded again for every
+    sample, from one number drawn from each generator and the sample's number. So
+    the random numbers of a sample depend neither on the process that makes it
+    nor on earlier samples."""
 
     def __init__(self) -> None:
         self.python = random.getrandbits(62)
@@ -91,7 +92,8 @@ def _forget_threads() -> None:
 # --- what passes a pipe ---
 
 def _loose(value: Any) -> Any:
-    """With bytes that pickle need not copy; of arrays it knows by itself."""
+    """Wrap bytes so that pickle need not copy them; it copies no arrays
+    either."""
     if isinstance(value, tuple):
         return tuple(map(_loose, value))
     if isinstance(value, (bytes, memoryview)):
@@ -123,8 +125,8 @@ def _received(source: BinaryIO) -> Any:
 
 
 def _sendable(error: Exception, number: int) -> Exception:
-    """With where it comes from; of another class, where its own cannot be made
-    again."""
+    """An exception that another process can unpickle, with a note about its
+    origin. If its class cannot be unpickled, the class is another one."""
     where = f"sample {number}, in a process of its own:\n" + \
         "".join(traceback.format_exception(error))
     error.add_note(where)
@@ -140,7 +142,8 @@ def _sendable(error: Exception, number: int) -> Exception:
 
 def _work(make: Make, seeds: _Seeds, numbers: Sequence[int], out: int,
           gate: tuple[int, int]) -> None:
-    # The parent says when to stop; and if it is killed, this is too.
+    # The parent stops this process. If the parent is killed, this process is,
+    # too.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     parent = multiprocessing.parent_process()
@@ -178,8 +181,9 @@ def _start(make: Make, seeds: _Seeds, numbers: Sequence[int],
 
 @contextlib.contextmanager
 def _gate(n: int) -> Iterator[tuple[int, int]]:
-    """Lets n processes pass at the end. One that this knows nothing of, for it
-    was interrupted while it forked, ends there."""
+    """A gate that n processes pass at the end of the block. If the block was
+    interrupted during a fork, the new process may be unknown; it ends at the
+    gate."""
     gate = os.pipe()
     try:
         yield gate
@@ -215,11 +219,11 @@ def _here(make: Make, seeds: _Seeds, n: int) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def made(make: Make, n: int, workers: int) -> Iterator[Iterator[Any]]:
-    """What make() gives of 0 to n - 1, in this order, which is tuples of
-    numbers and bytes, or what can be pickled. Of `workers` processes each has
-    every workers-th number, and a pipe that is full lets it wait. No process is
-    left when the context ends; there is none of one worker, or where a process
-    may have none."""
+    """Iterate over the results of make() for 0 to n - 1, in this order. Results
+    are tuples of numbers and bytes, or other objects that pickle. Each of
+    `workers` processes makes every workers-th result, and blocks while its pipe
+    is full. When the context ends, all processes have ended. If there is one
+    worker, or if this process may not start others, it makes all results."""
     seeds = _Seeds()
     if workers < 2 or multiprocessing.current_process().daemon:
         with _kept_generators():

@@ -62,7 +62,7 @@ def _joined(rows: Iterable[Any]) -> tuple[Any, Any]:
 
 class RaggedArray(Sequence[Any]):
     """Rows, as many as each sample has: an output of ``array`` and of other
-    operations on lists, beton-transforms(7).
+    operations on lists, beton-lists(7).
 
         boxes = next(iter(loader)).boxes
         boxes[0]                # of the first sample, (n, 4)
@@ -79,7 +79,7 @@ class RaggedArray(Sequence[Any]):
     values: Any
     offsets: Any
 
-    _ends: Sequence[int]        # the offsets, in the processor's memory
+    _ends: Sequence[int]        # the offsets, in the CPU's memory
 
     def __init__(self, rows: Iterable[Any]) -> None:
         self.values, self.offsets = _joined(rows)

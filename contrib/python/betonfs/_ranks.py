@@ -61,13 +61,13 @@ def check_place(rank: int | None, world_size: int) -> None:
         raise RuntimeError(
             "this Loader was opened before torch.distributed was initialized, "
             "so that every rank would get the whole epoch: open it after "
-            "init_process_group(), or say rank=0, world_size=1")
+            "init_process_group(), or pass rank=0, world_size=1")
 
 
 def place(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """This process among those of the job: as given, or as torch.distributed
-    says if it was initialized, or as the environment says. In a worker of a
-    DataLoader, this worker among those of all processes."""
+    """Rank and world size of this process: as given, or those of
+    torch.distributed if it is initialized, or those of the environment. In a
+    DataLoader, each worker of each process counts as a rank."""
     if rank is not None and world_size is not None:
         if is_whole(world_size) and world_size == 0:
             raise ValueError("world_size=0: the number of processes, from 1")
@@ -100,7 +100,7 @@ _opened: dict[str, int] = {}
 
 def _first_said(key: str, text: str) -> str | None:
     """The text of the rank that came first with this key; None if the ranks
-    have no store in common that could tell."""
+    have no common store."""
     c10d = sys.modules.get("torch.distributed.distributed_c10d")
     find: Callable[[], Any] | None = getattr(c10d, "_get_default_store", None)
     try:
@@ -132,7 +132,7 @@ def tell_disagreement(rank: int, fingerprint: str, spec: str) -> None:
             f"rank {rank} has {_beside(spec, theirs)}, and rank {other} has "
             f"{_beside(theirs, spec)}: ranks share one epoch, of the same "
             "seed, batch_size and subset; otherwise samples come twice or "
-            "never. For an epoch of its own, say rank=0, world_size=1",
+            "never. For an epoch of its own, pass rank=0, world_size=1",
             UserWarning, stacklevel=4)
 
 

@@ -25,10 +25,10 @@ def _torch() -> Convert:
     from_dlpack = importlib.import_module("torch.utils.dlpack").from_dlpack
 
     def to_torch(t: _beton.Tensor) -> Any:
-        # Of text and dates only NumPy knows what they are.
+        # Only NumPy has types for text and dates.
         if not t.has_dlpack:
             return to_numpy(t)
-        # The stream was told of the batch already.
+        # The stream already waits for the batch.
         return from_dlpack(t.__dlpack__(stream=-1))
 
     setattr(to_torch, "is_torch", True)
@@ -43,7 +43,7 @@ def is_torch(convert: Convert) -> bool:
 def _jax() -> Convert:
     from_dlpack = importlib.import_module("jax.dlpack").from_dlpack
 
-    # What has 64 bits comes as 32, in a copy, unless jax_enable_x64 is set.
+    # Unless jax_enable_x64 is set, jax converts 64 bits to 32, in a copy.
 
     def to_jax(t: _beton.Tensor) -> Any:
         return from_dlpack(t) if t.has_dlpack else to_numpy(t)
@@ -72,7 +72,7 @@ _FRAMEWORKS: dict[str, Callable[[], Convert]] = {
 
 
 def choose(name: str) -> str:
-    """What `auto` stands for: torch where it is installed, else numpy."""
+    """Resolve `auto`: torch if it is installed, otherwise numpy."""
     if name == "auto":
         return "torch" if importlib.util.find_spec("torch") else "numpy"
     if name not in _FRAMEWORKS:

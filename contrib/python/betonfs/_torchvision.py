@@ -24,9 +24,9 @@ def _refuse(transform: Any, why: str) -> ValueError:
 
 
 def _near(name: str) -> str:
-    """What to look at for a transform that is not translated."""
+    """A hint for a transform that is not translated."""
     own = _ops.own_name(name)
-    return f", and help(betonfs.ops.{own}) says what is near it" if own else ""
+    return f"; see help(betonfs.ops.{own}) for a similar one" if own else ""
 
 
 def _pair(size: Any) -> tuple[int, ...]:
@@ -40,15 +40,15 @@ def _square(t: Any) -> tuple[int, int]:
     return (size[0], size[-1])
 
 
-# torchvision's words for interpolations of resizing, and ours. Of images of
-# Pillow its two of the nearest pixel are one.
+# torchvision's names for interpolations of resizing, and ours. For images of
+# Pillow, its two names for the nearest pixel are the same.
 _HOW = {"nearest": "nearest", "nearest-exact": "nearest",
         "bilinear": "bilinear", "bicubic": "bicubic", "lanczos": "lanczos"}
 
 
 class _Translation:
-    """What the transforms so far are, with what follows the decoded pixels
-    gathered: floating-point type, mean and std, and the order of axes."""
+    """The transforms so far. Those that follow the decoded pixels are collected:
+    floating-point type, mean and std, and the order of axes."""
 
     def __init__(self) -> None:
         self.ops: list[str] = []
@@ -209,7 +209,7 @@ class _Translation:
         add = _KNOWN.get(type(part).__name__)
         module = type(part).__module__
         if add is None or not module.startswith(("torchvision.", "torch.")):
-            raise _refuse(part, "ops.of() knows none with its exact meaning"
+            raise _refuse(part, "ops.of() has no operation with its exact meaning"
                           + _near(type(part).__name__))
         add(self, part)
 

@@ -45,8 +45,8 @@ _HINTS = {
                       "calls f on each batch",
     "multiprocessing_context": "workers= are threads; leave it out",
     "timeout": "a wait can be interrupted; leave it out",
-    "prefetch_factor": "prefetch= is the number of batches made ahead",
-    "batches_ahead": "prefetch= is the number of batches made ahead",
+    "prefetch_factor": "prefetch= is the number of batches to prefetch",
+    "batches_ahead": "prefetch= is the number of batches to prefetch",
     "distributed": _RANKS,
     "num_replicas": _RANKS,
     "os_cache": 'cache="os" is os_cache=True, cache="process" is '

@@ -55,7 +55,7 @@ def _is_image(value: Any) -> bool:
 
 
 def _field_of(name: str, value: Any) -> Field:
-    """What a value of the first sample says about its field."""
+    """Derive the type of a field from its value in the first sample."""
     if _is_image(value):
         return "image", None, ()
     if isinstance(value, (bool, int, np.integer, np.bool_)):
@@ -341,7 +341,7 @@ class _Encoder:
                                     _SIDE_MAX)
         # Whether the fields are all that a sample may have.
         self.is_complete = is_complete
-        # Of fields whose classes have names.
+        # Numbers of classes of the fields whose classes have names.
         self.num_classes = num_classes
 
     def _image(self, value: Any) -> Any:
@@ -436,8 +436,8 @@ class _Encoder:
 @contextlib.contextmanager
 def given(encoder: Any, samples: Iterator[Any],
           workers: int) -> Iterator[Values]:
-    """Of samples that are taken here, one after the other; threads encode those
-    that come next, without the GIL."""
+    """Encode samples that this process takes, one after the other. Threads
+    encode the following samples meanwhile, without the GIL."""
     def encode(i: int, sample: Any) -> Any:
         with at(i):
             return encoder.sample(i, sample)
@@ -578,8 +578,8 @@ def storable(names: Sequence[bytes]) -> bool:
 def names_of_classes(
         classes: Sequence[str] | Mapping[str, Sequence[str]] | None,
         samples: Any, labels: Sequence[str]) -> dict[str, Any]:
-    """What a field of _beton.Writer has of them; `labels` are the "int"
-    fields."""
+    """The argument of a field of _beton.Writer for the names of its classes;
+    `labels` are the "int" fields."""
     if isinstance(classes, Mapping):
         for name in classes:
             if name not in labels:
@@ -676,10 +676,11 @@ def write(
         and may start no processes. In one that is such itself, write() goes
         without.
 
-        What ``[i]`` draws of Python's, NumPy's and torch's global generators
-        depends on their state when write() began and on i, for any `workers`.
-        A generator of the dataset's own is copied with it, and gives the same
-        in each process: it should be made anew from i.
+        If ``[i]`` draws from the global generators of Python, NumPy or torch,
+        its numbers depend only on i and on the generators' state when write()
+        began, for any `workers`. If the dataset has a generator of its own,
+        each process has a copy that gives the same numbers. Therefore make it
+        from i in ``[i]``.
     progress
         Shows a bar, where tqdm is installed.
     overwrite

@@ -14,15 +14,15 @@ struct dataset {
 	pid_t pid;
 };
 
-/* What the library said last to this thread: its functions log before they
+/* The library's last message in this thread. Its functions log before they
    fail, and many threads may read one dataset. */
-static _Thread_local char said[ERROR_SIZE];
+static _Thread_local char last_message[ERROR_SIZE];
 
 static void note(void *arg, enum beton_log_level level, const char *message)
 {
 	(void)arg;
 	if (level == BETON_LOG_ERROR)
-		snprintf(said, sizeof(said), "%s", message);
+		snprintf(last_message, sizeof(last_message), "%s", message);
 }
 
 static struct beton_dataset *of(PyObject *self)
@@ -50,13 +50,13 @@ static PyObject *dataset_new(PyTypeObject *type, PyObject *args,
 		Py_DECREF(path);
 		return NULL;
 	}
-	said[0] = '\0';
+	last_message[0] = '\0';
 	d->pid = getpid();
 	Py_BEGIN_ALLOW_THREADS;
 	r = beton_dataset_open(PyBytes_AsString(path), &o, &d->ds);
 	Py_END_ALLOW_THREADS;
 	if (r) {
-		raise_error(-r, said, PyBytes_AsString(path));
+		raise_error(-r, last_message, PyBytes_AsString(path));
 		Py_CLEAR(d);
 	}
 	Py_DECREF(path);
@@ -156,12 +156,12 @@ static int find(PyObject *self, unsigned field, unsigned long long sample,
 {
 	int r;
 
-	said[0] = '\0';
+	last_message[0] = '\0';
 	Py_BEGIN_ALLOW_THREADS;
 	r = beton_dataset_value(of(self), field, sample, out);
 	Py_END_ALLOW_THREADS;
 	if (r)
-		raise_error(-r, said, NULL);
+		raise_error(-r, last_message, NULL);
 	return r;
 }
 
@@ -205,7 +205,7 @@ static PyObject *dataset_read(PyObject *self, PyObject *args)
 	if (!r)
 		return bytes;
 	Py_DECREF(bytes);
-	return raise_error(-r, said, NULL);
+	return raise_error(-r, last_message, NULL);
 }
 
 static int fill(PyObject *self, const struct beton_value *v,
@@ -229,7 +229,7 @@ static int fill(PyObject *self, const struct beton_value *v,
 		    : beton_dataset_read(of(self), v, into->buf);
 	Py_END_ALLOW_THREADS;
 	if (r)
-		raise_error(-r, said, NULL);
+		raise_error(-r, last_message, NULL);
 	return r;
 }
 
@@ -283,13 +283,13 @@ static PyObject *read_numbers(PyObject *self, PyObject *args,
 
 	if (!PyArg_ParseTuple(args, "IKw*", &field, &first, &into))
 		return NULL;
-	said[0] = '\0';
+	last_message[0] = '\0';
 	Py_BEGIN_ALLOW_THREADS;
 	r = read(of(self), field, first, (uint64_t)into.len / 8, into.buf);
 	Py_END_ALLOW_THREADS;
 	PyBuffer_Release(&into);
 	if (r)
-		return raise_error(-r, said, NULL);
+		return raise_error(-r, last_message, NULL);
 	Py_RETURN_NONE;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What betonfs.ffcv.libffcv finds in the extension by name. All memory is the
- * caller's; images are rows of red, green, blue without gaps.
+ * Functions that betonfs.ffcv.libffcv looks up in the extension by name. The
+ * caller owns all memory; images are rows of red, green, blue without gaps.
  */
 #ifndef PYTHON_FFCV_H
 #define PYTHON_FFCV_H

@@ -2,7 +2,7 @@
 /*
  * A loader and the batches that are held of it, counted by those who use them.
  * Tensors die on any thread, in any order and long after the Python object of
- * their loader; so nothing here knows Python, but for handle_lock().
+ * their loader. So no function here calls Python, except handle_lock().
  *
  * A child of fork() has the memory and none of the threads: what it puts there
  * is left alone.
@@ -35,7 +35,7 @@ struct handle {
 	bool ended;	/* the epoch */
 	bool fresh;	/* it stands where the next iteration begins */
 	uint64_t epoch; /* of the last batch, where it is not */
-	uint64_t turn;	/* of who iterates; who has another is told */
+	uint64_t turn;	/* number of the iteration; older ones fail */
 
 	pthread_mutex_t log_lock; /* guards the messages */
 	struct message messages[MESSAGES_MAX];
@@ -46,7 +46,7 @@ struct handle *handle_new(void);
 void handle_get(struct handle *handle);
 void handle_put(struct handle *handle);
 
-/* A beton_log_fn; arg is the handle. What exceeds MESSAGES_MAX is lost. */
+/* A beton_log_fn; arg is the handle. Drops messages beyond MESSAGES_MAX. */
 void handle_log(void *arg, enum beton_log_level level, const char *message);
 
 /* Whether this is the process that opened it. */
@@ -55,7 +55,7 @@ bool handle_is_ours(const struct handle *handle);
 /* Stops the loader; with the lock held. */
 void handle_stop(struct handle *handle);
 
-/* A batch that the user has, as long as anybody has a part of it. */
+/* A batch that the user holds, as long as any part of it is referenced. */
 struct hold {
 	atomic_uint refs;
 	struct handle *handle;

@@ -435,7 +435,7 @@ static PyObject *loader_callback(PyObject *self, PyObject *address)
 
 /* --- batches of it --- */
 
-/* As lock(), for who iterates: others may have begun anew meanwhile. */
+/* As lock(), for an iteration. Fails if another one has begun meanwhile. */
 static int lock_turn(struct handle *h, uint64_t turn)
 {
 	if (lock(h))
@@ -444,8 +444,8 @@ static int lock_turn(struct handle *h, uint64_t turn)
 		return 0;
 	unlock(h);
 	PyErr_SetString(PyExc_RuntimeError,
-			"the loader was iterated anew, or moved: a loader is "
-			"one sequence of batches at a time");
+			"another iteration of the loader began, or its "
+			"position changed: run one iteration at a time");
 	return -1;
 }
 
@@ -510,7 +510,7 @@ static PyObject *loader_next(PyObject *self, PyObject *args)
 	on = stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
 	if (PyErr_Occurred() || wait_for_batch(h, turn))
 		return NULL;
-	/* Whoever asks behind the last one does not begin another epoch. */
+	/* A request after the last batch does not begin another epoch. */
 	r = h->ended ? -ENODATA : take(self, on, &b);
 	h->ended = r == -ENODATA;
 	if (!r)
@@ -542,8 +542,8 @@ static PyObject *loader_state(PyObject *self, PyObject *unused)
 	return r ? raise_error(-r, NULL, NULL) : PyUnicode_FromString(text);
 }
 
-/* Of what moves it, and so ends all iterations before; the lock is held. The
-   turn of who iterates next. */
+/* Finishes a change of the position, which ends all earlier iterations. The
+   caller holds the lock. Returns the turn of the next iteration. */
 static PyObject *finish(struct handle *h, int r)
 {
 	char error[ERROR_SIZE] = "";
@@ -805,7 +805,7 @@ static PyObject *loader_stats(PyObject *self, PyObject *unused)
 	return new_stats(&stats);
 }
 
-/* --- what the library said --- */
+/* --- the library's messages --- */
 
 static PyObject *loader_messages(PyObject *self, PyObject *unused)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* betonfs._beton: the library's handles and memory, as plainly as they are.
-   What users see is made of it in Python. */
+/* betonfs._beton: the library's handles and memory. The package makes the
+   public classes of them, in Python. */
 #include "dataset.h"
 #include "loader.h"
 #include "python.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of names of files, which are any bytes, and of a message that was cut. */
+/* A str of a file name, which is any bytes, or of a message that was cut. */
 static PyObject *new_text(const char *bytes)
 {
 	return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)strlen(bytes),

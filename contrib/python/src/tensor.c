@@ -6,7 +6,8 @@
 
 #include "dlpack.h"
 
-/* Of copies, as of batches: below it some would copy once more. */
+/* Alignment of copies, as of batches; some libraries copy less aligned memory
+   again. */
 enum { ALIGNMENT = 64 };
 
 struct tensor {
@@ -63,7 +64,7 @@ static const struct element elements[] = {
 	{ "<c16", "Zd", 16, { DL_COMPLEX, 128, 1 } },
 };
 
-/* NULL: one that only NumPy knows, as text. */
+/* The element type of a tensor. NULL: only NumPy has it, for example text. */
 static const struct element *element_of(const struct tensor *t)
 {
 	for (size_t i = 0; i < sizeof(elements) / sizeof(*elements); i++) {
@@ -73,7 +74,7 @@ static const struct element *element_of(const struct tensor *t)
 	return NULL;
 }
 
-/* Of elements, in C order. */
+/* Fills in strides in C order; `unit` is that of one element. */
 static void fill_strides(const struct tensor *t, int64_t *strides, int64_t unit)
 {
 	for (uint32_t i = t->view.ndim; i--; unit *= (int64_t)t->view.shape[i])
@@ -185,7 +186,7 @@ static const char *capsule_name(bool versioned)
 	return versioned ? "dltensor_versioned" : "dltensor";
 }
 
-/* A capsule that nobody took; who does renames it. */
+/* Deletes a capsule that was not consumed. Consumers rename it. */
 static void delete_capsule(PyObject *capsule)
 {
 	for (int versioned = 0; versioned < 2; versioned++) {
@@ -268,7 +269,7 @@ static PyObject *make_capsule(struct tensor *t, bool versioned, bool copy)
 	return capsule;
 }
 
-/* What reads it on this stream finds it complete; -1: nobody asks. */
+/* Makes a stream wait until the tensor is complete; -1: no stream. */
 static int acquire(struct tensor *t, PyObject *stream)
 {
 	long long n = stream == Py_None ? 0 : PyLong_AsLongLong(stream);
@@ -299,7 +300,7 @@ static int parse_pair(PyObject *pair, const char *name, int *first, int *second)
 	return -1;
 }
 
-/* Whether what is asked for is what there is. */
+/* Checks that the tensor fits a requested device and copy. */
 static int check_request(struct tensor *t, PyObject *device, PyObject *copy)
 {
 	int type, id;

@@ -10,7 +10,7 @@
 #include "handle.h"
 #include "python.h"
 
-/* What a tensor shows; all that it points at lives as long as the hold. */
+/* The content of a tensor; all its pointers are valid as long as the hold. */
 struct tensor_view {
 	const char *name;
 	const char *dtype;

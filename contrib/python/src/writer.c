@@ -13,9 +13,9 @@ enum { ERROR_SIZE = 1024 };
 struct pywriter {
 	PyObject_HEAD size_t num_fields;
 	enum beton_type *types;
-	pthread_mutex_t lock;	     /* never while Python code runs */
-	struct beton_writer *writer; /* guarded by it; NULL: it is gone */
-	char said[ERROR_SIZE];	     /* belongs to who uses the writer */
+	pthread_mutex_t lock;	       /* never while Python code runs */
+	struct beton_writer *writer;   /* guarded by it; NULL: it is gone */
+	char last_message[ERROR_SIZE]; /* guarded by the lock */
 };
 
 static void note(void *arg, enum beton_log_level level, const char *message)
@@ -23,8 +23,8 @@ static void note(void *arg, enum beton_log_level level, const char *message)
 	struct pywriter *w = arg;
 
 	if (level == BETON_LOG_ERROR) {
-		w->said[0] = '\0';
-		strncat(w->said, message, sizeof(w->said) - 1);
+		w->last_message[0] = '\0';
+		strncat(w->last_message, message, sizeof(w->last_message) - 1);
 	}
 }
 
@@ -105,7 +105,7 @@ static int open_writer(struct pywriter *w, const char *path, PyObject *list,
 	}
 	r = beton_writer_open(path, fields, n, samples, &o, &w->writer);
 	if (r)
-		raise_error(-r, w->said, path);
+		raise_error(-r, w->last_message, path);
 out:
 	for (size_t i = 0; fields && i < n; i++)
 		free((void *)fields[i].classes);
@@ -187,9 +187,10 @@ static int parse_value(enum beton_type type, PyObject *item,
 	return PyErr_Occurred() ? -1 : 0;
 }
 
-/* `said` receives what the library says. -ECANCELED: the writer is gone. */
+/* Copies the library's message to `message`. -ECANCELED: the writer is
+   closed. */
 static int append_locked(struct pywriter *w, const struct beton_writer_value *v,
-			 char said[ERROR_SIZE])
+			 char message[ERROR_SIZE])
 {
 	int r = -ECANCELED;
 
@@ -197,7 +198,7 @@ static int append_locked(struct pywriter *w, const struct beton_writer_value *v,
 	pthread_mutex_lock(&w->lock);
 	if (w->writer) {
 		r = beton_writer_append(w->writer, v);
-		memcpy(said, w->said, ERROR_SIZE);
+		memcpy(message, w->last_message, ERROR_SIZE);
 	}
 	pthread_mutex_unlock(&w->lock);
 	Py_END_ALLOW_THREADS;
@@ -207,7 +208,7 @@ static int append_locked(struct pywriter *w, const struct beton_writer_value *v,
 static PyObject *append(struct pywriter *w, PyObject *values,
 			struct beton_writer_value *v, Py_buffer *held)
 {
-	char said[ERROR_SIZE];
+	char message[ERROR_SIZE];
 	int r;
 
 	for (size_t i = 0; i < w->num_fields; i++) {
@@ -216,7 +217,7 @@ static PyObject *append(struct pywriter *w, PyObject *values,
 				&held[i]))
 			return NULL;
 	}
-	r = append_locked(w, v, said);
+	r = append_locked(w, v, message);
 	if (r == -ECANCELED) {
 		PyErr_SetString(PyExc_ValueError, "the writer is finished");
 		return NULL;
@@ -225,7 +226,7 @@ static PyObject *append(struct pywriter *w, PyObject *values,
 		return raise_error(-r, "the sample is larger than a page",
 				   NULL);
 	if (r)
-		return raise_error(-r, said, NULL);
+		return raise_error(-r, message, NULL);
 	Py_RETURN_NONE;
 }
 
@@ -254,7 +255,7 @@ static PyObject *pywriter_append(PyObject *self, PyObject *values)
 	return result;
 }
 
-/* It is gone then; whoever comes later finds none. */
+/* Takes the writer out, so that later calls find none. */
 static struct beton_writer *take_writer(struct pywriter *w)
 {
 	struct beton_writer *writer;
@@ -281,7 +282,7 @@ static PyObject *pywriter_finish(PyObject *self, PyObject *unused)
 	r = beton_writer_finish(writer);
 	Py_END_ALLOW_THREADS;
 	if (r)
-		return raise_error(-r, w->said, NULL);
+		return raise_error(-r, w->last_message, NULL);
 	Py_RETURN_NONE;
 }
 

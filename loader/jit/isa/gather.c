@@ -62,8 +62,8 @@ static void reverse(const uint8_t *restrict in, size_t count,
 }
 
 /*
- * Reads upward, as processors fetch ahead: five pixels at a time, behind a byte
- * that the next ones overwrite.
+ * Reads upward, because CPUs prefetch in that direction: five pixels at a time,
+ * and the next write overwrites the extra byte behind them.
  */
 static void turn(const uint8_t *restrict in, size_t count,
 		 uint8_t *restrict out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * AXIS_TRIANGLE across a blend: each value lies between two others, a and b,
- * whose weights are together 2^22. With the weight w of a it is
+ * whose weights are together 2^22. If w is the weight of a, the result is
  *
  *	(a w + b (2^22 - w) + 2^21) >> 22 = b + (((a - b) w + 2^21) >> 22)
  *

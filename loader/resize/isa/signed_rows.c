@@ -19,7 +19,8 @@ enum {
 	HALF = 1 << (AXIS_ONE_BITS - 1),
 };
 
-/* What a sum of products begins with, so that it is one of bytes, rounded. */
+/* The first term of a sum of products; it makes the sum a rounded one of
+   bytes. */
 static int32_t begin_of(const union weight *w, uint32_t taps)
 {
 	int32_t sum = 0;

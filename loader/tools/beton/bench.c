@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beton bench: how fast a dataset loads, and what it costs. */
+/* beton bench: measures how fast a dataset loads, and its cost in CPU time and
+   memory. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -54,7 +55,7 @@ static const struct option_row rows[] = {
 		  "all)" },
 	{ "source", .kind = OPTION_TEXT, AT(source), .argument = "SOURCE",
 	  .help = "Load synthetic data instead: constant, memory or "
-		  "synthetic(...), beton-transforms(7)" },
+		  "synthetic(...), beton-synthetic(7)" },
 	READING_ROWS,
 	{ "trace", .kind = OPTION_TEXT, AT(trace), .argument = "FILE",
 	  .help = "Record a per-thread timeline to FILE, as JSON for "
@@ -69,9 +70,9 @@ static const struct bench_options defaults = { .epochs = 4 };
 enum { UNTIL_UPLOAD = 4 };
 
 /*
- * What was measured. The loader is opened without an end, so that as many
- * batches are prefetched when the last epoch ends as when the first measured
- * epoch began.
+ * The state and the results of a measurement. The loader has no last epoch, so
+ * that as many batches are prefetched when the last measured epoch ends as when
+ * the first one begins.
  */
 struct bench {
 	const struct bench_options *options;
@@ -151,10 +152,8 @@ static int run_epoch(struct bench *b, uint64_t *images)
 	return r == -ENODATA ? 0 : r;
 }
 
-/*
- * Runs one epoch, or several if it is short: until every buffer that batches
- * can occupy was used twice. Memory is slowest at its first use.
- */
+/* Runs one epoch, or several if it is short: until every buffer that batches
+   can occupy was used twice. The first use of memory is the slowest. */
 static int warm_up(struct bench *b)
 {
 	uint64_t prefetch = b->options->prefetch ? b->options->prefetch : 2;
@@ -261,7 +260,7 @@ static void print_throughput(const struct bench *b)
 	       1e-9 * (double)throughput.wait_ns);
 }
 
-static void print_kept(const struct bench *b)
+static void print_cached(const struct bench *b)
 {
 	struct beton_image_cache_stats kept;
 
@@ -288,7 +287,7 @@ static void print_human(struct bench *b)
 	printf("peak RSS       %.0f MB\n", (double)b->peak_rss / 1e6);
 	if (strcmp(b->info.placement, "none") != 0)
 		printf("after cuda()   on the %s\n", b->info.placement);
-	print_kept(b);
+	print_cached(b);
 	print_throughput(b);
 	print_stages(b);
 }
@@ -332,7 +331,7 @@ static json_t *throughput_json(const struct bench *b)
 }
 
 /* null: the pipeline has no cache(). */
-static json_t *kept_json(const struct bench *b)
+static json_t *cached_json(const struct bench *b)
 {
 	struct beton_image_cache_stats kept;
 
@@ -362,7 +361,7 @@ static void print_json(const struct bench *b)
 		"decoder", b->info.decoder, "jit", b->info.jit, "placement",
 		b->info.placement, "spec", b->info.spec, "source",
 		b->info.source, "workers", (json_int_t)b->info.workers,
-		"image_cache", kept_json(b), "stages", stages_json(b),
+		"image_cache", cached_json(b), "stages", stages_json(b),
 		"throughput", throughput_json(b));
 	json_dumpf(o, stdout, JSON_INDENT(2));
 	putchar('\n');
@@ -385,7 +384,7 @@ static int check_stages(const struct bench *b)
 	if (b->options->until != UNTIL_UPLOAD || has_gpu(b))
 		return 0;
 	log_error(b->log, "--until=upload: no output goes to a GPU: add cuda() "
-			  "to --pipeline, beton-transforms(7)");
+			  "to --pipeline, beton-gpu(7)");
 	return -EINVAL;
 }
 
@@ -421,7 +420,8 @@ static int open_loader(struct bench *b)
 	}
 	beton_loader_info(b->loader, &b->info);
 	b->daemon = strcmp(b->info.source, "mount") ? 0 : find_daemon(b->path);
-	/* A daemon of another PID namespace has no figures here. */
+	/* If the daemon is in another PID namespace, its figures are not
+	   visible. */
 	if (b->daemon && process_usage(b->daemon, &daemon))
 		b->daemon = 0;
 	return check_stages(b);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * beton: all work on a dataset except mounting and making it. beton(1) is its
- * manual.
- */
+/* beton: inspects, measures, copies and diagnoses datasets. beton(1) is its
+   manual. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +53,7 @@ static void describe_commands(const struct option_set *set, struct log *log)
 	}
 }
 
-/* An option before any command. */
+/* Handles an option before any command. */
 static int answer_option(char *argument, struct log *log)
 {
 	struct beton_options o = { 0 };
@@ -99,7 +97,8 @@ int main(int argc, char **argv)
 	int code;
 
 	(void)argc;
-	/* A write beyond a limit of the file's size is to fail with EFBIG. */
+	/* Ignore the signal, so that a write beyond RLIMIT_FSIZE fails with
+	   EFBIG. */
 	signal(SIGXFSZ, SIG_IGN);
 	output_begin();
 	log_init(&log, log_to_stderr, name);

@@ -62,7 +62,7 @@ static void print_usage(const struct command *c, FILE *out)
 	fprintf(out, "usage: beton %s [OPTION]... %s\n", c->name, c->operands);
 }
 
-/* The rows of a command without members: for lists alone. */
+/* The rows of a command without members, only for lists. */
 static struct option_set rows_of(const struct command *c, char name[NAME_SIZE])
 {
 	static struct common_options unused;
@@ -133,7 +133,7 @@ static bool answer(const struct command *c, const struct option_set *set,
 	return true;
 }
 
-/* Too few operands, or too many. */
+/* Logs that there are too few operands, or too many. */
 static int check_operands(const struct invocation *call)
 {
 	const struct command *c = call->command;

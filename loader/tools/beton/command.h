@@ -13,7 +13,7 @@
  * beton's exit codes:
  *
  *	0  success
- *	1  the command failed; a message says why (EXIT_FAILURE)
+ * 1 the command failed; a message has the reason (EXIT_FAILURE)
  *	2  wrong usage: an unknown command or option, a bad value, a missing
  *	   operand; nothing was done
  *
@@ -54,16 +54,16 @@ const struct command *command_at(size_t i);
 /* NULL: there is none. */
 const struct command *command_find(const char *name);
 
-/* Logs that there is no such command, and the nearest one. Returns
+/* Logs that the command does not exist, and the most similar one. Returns
    BETON_EXIT_USAGE. */
 int command_refuse(const char *name, struct log *log);
 
-/* Prints the help of a command, and of the program. */
+/* Print the help of a command, and of the program. */
 void command_print_help(const struct command *command, FILE *out);
 void command_print_all(FILE *out);
 
-/* Whether messages that are neither errors nor warnings are printed, and
-   progress is shown. */
+/* Returns whether to print messages that are neither errors nor warnings, and
+   to show progress. */
 bool command_is_talkative(const struct invocation *call);
 
 /* Runs a command with its arguments; argv[0] is its name. Returns an exit

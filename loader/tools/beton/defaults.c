@@ -8,8 +8,8 @@
 #include "fs/util/bytes.h"
 
 enum {
-	/* Batches that are tried: images of different sizes are seldom alike in
-	   as many. */
+	/* Batches that are tried. Images of different sizes seldom have one
+	   size in all of these. */
 	TRIED = 4,
 };
 
@@ -25,7 +25,8 @@ bool defaults_spec(const struct beton_loader_info *info, const char *given,
 
 	if (!n || strstr(own, "batch="))
 		return false;
-	/* The number of samples in a subset is not known here. */
+	/* Without the dataset's subsets, the number of samples cannot be
+	   computed here. */
 	if (!strstr(info->spec, "subset=") && !strstr(info->spec, "draws=") &&
 	    !strstr(info->spec, "num_samples="))
 		size = snprintf(out->spec, DEFAULTS_SIZE, "%s%sbatch=%llu", own,
@@ -42,7 +43,7 @@ bool defaults_spec(const struct beton_loader_info *info, const char *given,
 	return true;
 }
 
-/* Whether an output of a loader without a pipeline can be an image. */
+/* Returns whether an output of a loader without a pipeline can be an image. */
 static bool is_image(const struct beton_output *o)
 {
 	return o->ndim == 3 && !o->ragged && !strcmp(o->dtype, "|u1");
@@ -71,7 +72,8 @@ void defaults_log_pipeline(const struct defaults *choice, struct log *log)
 		 choice->pipeline);
 }
 
-/* Whether the first batches can be loaded. Opens a loader of its own. */
+/* Returns whether the first batches can be loaded. Opens a loader of its
+   own. */
 static int try_batches(const char *path,
 		       const struct beton_loader_options *options)
 {

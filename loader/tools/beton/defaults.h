@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Choices for users who leave them to a command, where the usual choice would
- * fail: a batch for a small dataset, and a size for images that have none in
- * common. Each choice is logged as the option that makes it. One thread.
+ * Defaults for options that the user leaves out, if the usual default would
+ * fail: a batch size for a small dataset, and an image size if images have
+ * different sizes. Each choice is logged as the option that makes it. One
+ * thread.
  */
 #ifndef LOADER_TOOLS_BETON_DEFAULTS_H
 #define LOADER_TOOLS_BETON_DEFAULTS_H

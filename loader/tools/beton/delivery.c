@@ -3,8 +3,8 @@
 
 #include "fs/util/log.h"
 
-/* Prints warnings and, with --verbose, all that is less important: the caller
-   of the failing function reports errors. */
+/* Prints warnings and, with --verbose, less important messages. It prints no
+   errors, because the caller of the failing function reports them. */
 static void pass_message(void *arg, enum beton_log_level level,
 			 const char *message)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of commands that open a loader: how batches are delivered to it. */
+/* Options of commands that open a loader: the delivery of batches. */
 #ifndef LOADER_TOOLS_BETON_DELIVERY_H
 #define LOADER_TOOLS_BETON_DELIVERY_H
 
@@ -58,10 +58,8 @@ struct reading {
 
 struct log;
 
-/*
- * Sets the loader's delivery as these options say, and sends its warnings to
- * the log.
- */
+/* Sets the loader's delivery by these options, and sends its warnings to the
+   log. */
 void reading_apply(const struct reading *reading, struct log *log,
 		   struct beton_loader_options *out);
 

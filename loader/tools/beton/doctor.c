@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beton doctor: why a training is slow, and what to do about it. */
+/* beton doctor: finds the bottleneck of a training, and its fixes. */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -149,7 +149,7 @@ static pid_t find_daemon(const char *mount)
 	return pid;
 }
 
-/* The trainer takes the rest of the time. */
+/* The trainer gets the rest of the time. */
 #define LADDER_SHARE(o) ((o)->trainer || (o)->pid ? 0.6 : 1.0)
 
 static int watch_trainer(const struct invocation *call, struct evidence *e)
@@ -220,7 +220,7 @@ static void leave_settings(struct log *log)
 	unsetenv("BETON_SETTINGS");
 }
 
-/* Chooses what the user left open, where the usual choice would fail. The
+/* Chooses options that the user left out, if their defaults would fail. The
    ladder refers to *chosen. */
 static void choose_defaults(const struct invocation *call,
 			    struct ladder_options *ladder,

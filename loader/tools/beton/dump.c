@@ -115,8 +115,8 @@ static int fail_path(struct dump *d, const char *path, int error)
 	return -error;
 }
 
-/* A folder below that of --out. */
-struct folder {
+/* A directory below that of --out. */
+struct dir {
 	int fd;
 	char name[NAME_DIGITS_MAX + 1];
 };
@@ -131,7 +131,7 @@ struct array {
 
 /* Opens a pipe of this user that has the name of a file to write. -1: there is
    none, and the file is replaced. */
-static int open_pipe(const struct folder *in, const char *name)
+static int open_pipe(const struct dir *in, const char *name)
 {
 	struct stat st;
 
@@ -157,9 +157,10 @@ static int write_to_pipe(struct dump *d, int fd, const char *path,
 	return 0;
 }
 
-/* Writes FOLDER/NAME.npy, whatever has that name. Others may have made the
-   folder, so a link in it is not followed. A reader may wait at a pipe. */
-static int write_npy(struct dump *d, const struct folder *in, const char *name,
+/* Writes DIR/NAME.npy, and replaces any file of that name. Another user may
+   have made the directory, so a link in it is not followed. If the name is a
+   pipe, a reader may wait for the data. */
+static int write_npy(struct dump *d, const struct dir *in, const char *name,
 		     const struct array *a)
 {
 	char path[PATH_SIZE], head[NPY_HEADER_MAX];
@@ -188,7 +189,7 @@ static int write_npy(struct dump *d, const struct folder *in, const char *name,
 }
 
 /* Writes a tensor, which may be in the memory of a GPU. */
-static int write_data(struct dump *d, const struct folder *in,
+static int write_data(struct dump *d, const struct dir *in,
 		      const struct beton_batch *b, uint32_t i)
 {
 	const struct beton_tensor *t = &b->outputs[i];
@@ -205,8 +206,8 @@ static int write_data(struct dump *d, const struct folder *in,
 	return r ? fail_path(d, t->name, -r) : write_npy(d, in, t->name, &a);
 }
 
-/* Writes one tensor of a batch to FOLDER/NAME.npy. */
-static int write_tensor(struct dump *d, const struct folder *in,
+/* Writes one tensor of a batch to DIR/NAME.npy. */
+static int write_tensor(struct dump *d, const struct dir *in,
 			const struct beton_batch *b, uint32_t i)
 {
 	const struct beton_tensor *t = &b->outputs[i];
@@ -222,7 +223,7 @@ static int write_tensor(struct dump *d, const struct folder *in,
 	return write_npy(d, in, name, &offsets);
 }
 
-static int write_rows(struct dump *d, const struct folder *in,
+static int write_rows(struct dump *d, const struct dir *in,
 		      const struct beton_batch *b)
 {
 	const uint64_t n = b->num_samples;
@@ -237,7 +238,7 @@ static int write_rows(struct dump *d, const struct folder *in,
 		       : 0;
 }
 
-static int open_folder(struct dump *d, struct folder *in)
+static int open_dir(struct dump *d, struct dir *in)
 {
 	if (mkdirat(d->out, in->name, 0777) && errno != EEXIST)
 		return fail_path(d, d->options->out, errno);
@@ -252,11 +253,11 @@ static int open_folder(struct dump *d, struct folder *in)
 
 static int write_batch(struct dump *d, const struct beton_batch *b)
 {
-	struct folder in;
+	struct dir in;
 	int r;
 
 	name_number(in.name, b->number, name_digits(d->info.batches));
-	r = open_folder(d, &in);
+	r = open_dir(d, &in);
 	if (r)
 		return r;
 	r = write_rows(d, &in, b);
@@ -266,16 +267,14 @@ static int write_batch(struct dump *d, const struct beton_batch *b)
 	return r;
 }
 
-/*
- * Notes the state after the batches of the range, however many are prefetched.
- */
+/* Stores the state after the batches of the range, independent of prefetched
+   batches. */
 static int note_state(struct dump *d)
 {
 	return beton_loader_state(d->loader, d->state, sizeof(d->state));
 }
 
-/* Chooses a pipeline for images of different sizes, if the user leaves it to
-   us. */
+/* Chooses a pipeline for images of different sizes, if the user gives none. */
 static bool use_one_size(struct dump *d)
 {
 	if (d->pipeline || d->options->state ||
@@ -294,7 +293,7 @@ static int dump_next(struct dump *d, bool *done)
 		*done = true;
 		return 0;
 	}
-	/* Before the first batch is written, a pipeline can be chosen. */
+	/* A pipeline can be chosen only before the first batch is written. */
 	if (r && !d->written && use_one_size(d))
 		return -EAGAIN;
 	if (r) {
@@ -428,8 +427,8 @@ static int open_loader(struct dump *d, const char *path)
 		d->spec = d->chosen->spec;
 	}
 	r = open_with(d, path);
-	/* A spec that is given, and that of a checkpoint, are those of a
-	   trainer. */
+	/* A spec that is given, or stored in a checkpoint, is that of a
+	   trainer: do not change it. */
 	if (!r && !d->spec && !d->options->state && !d->info.batches &&
 	    defaults_spec(&d->info, NULL, d->log, d->chosen)) {
 		d->spec = d->chosen->spec;
@@ -445,7 +444,7 @@ static int open_loader(struct dump *d, const char *path)
 	return r ? r : note_state(d);
 }
 
-static int make_folder(struct dump *d)
+static int make_dir(struct dump *d)
 {
 	int r = place_make_dir(d->options->out, &d->out);
 
@@ -483,7 +482,7 @@ static int dump_batches(struct dump *d)
 
 static int dump_all(struct dump *d, const char *path)
 {
-	int r = make_folder(d);
+	int r = make_dir(d);
 
 	warn_of_empty_range(d);
 	r = r ? r : dump_batches(d);

@@ -17,7 +17,7 @@ extern char **environ;
 
 enum { PAGE_SIZE = 64 };
 
-/* Whether man(1) finds the page. */
+/* Returns whether man(1) finds the page. */
 static bool has_page(char *page)
 {
 	char man[] = "man", where[] = "-w";

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * beton info: what a dataset holds, and how well a sampling spec shuffles it.
- */
+/* beton info: prints the contents of a dataset, and how well a sampling spec
+   shuffles it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -56,7 +55,7 @@ struct subject {
 	struct log *log;
 	struct dataset *ds; /* NULL: a mount */
 	json_t *schema;
-	const char *label; /* stem of the first int field, or NULL */
+	const char *label; /* file-name form of the first int field, or NULL */
 	uint32_t label_field;
 	int label_fd; /* of a mount's column, or -1 */
 	struct subset *subsets;
@@ -69,7 +68,7 @@ static bool is_directory(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* Why a directory is not a dataset's: also in words of what to do. */
+/* Returns why a directory is not a dataset, and the remedy. */
 static const char *why_not(const struct subject *s, int error)
 {
 	char name[PATH_SIZE];

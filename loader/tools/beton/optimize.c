@@ -21,7 +21,8 @@
 #include "loader/tools/ui/progress.h"
 
 enum {
-	/* Samples whose symbols are counted; more change nothing. */
+	/* Samples whose symbols are counted. More samples do not change the
+	   tables. */
 	COUNTED_MAX = 4096,
 	COMPARED = 256, /* samples at least, or all */
 	WORKERS_MAX = 256,
@@ -92,7 +93,7 @@ static bool is_jpeg(const struct rewrite_value *v)
 	return field_is_image(v->field) && v->read.mode == BETON_MODE_JPG;
 }
 
-/* A JPEG that cannot be read does not count. */
+/* If a JPEG cannot be read, it is not counted. */
 static int count_symbols(void *worker, struct rewrite_sample *s, size_t i)
 {
 	const struct rewrite_value *v = &s->values[i];
@@ -103,7 +104,7 @@ static int count_symbols(void *worker, struct rewrite_sample *s, size_t i)
 	return 0;
 }
 
-/* A JPEG that cannot be recoded, or would not gain, stays. */
+/* If a JPEG cannot be recoded, or would not gain, it stays. */
 static int recode_value(void *worker, struct rewrite_sample *s, size_t i)
 {
 	struct rewrite_value *v = &s->values[i];
@@ -125,7 +126,7 @@ static int recode_value(void *worker, struct rewrite_sample *s, size_t i)
 	return 0;
 }
 
-/* Whether the pixels of this sample are compared. */
+/* Returns whether the pixels of this sample are compared. */
 static bool is_compared(const struct rewrite_sample *s)
 {
 	uint64_t every = s->dataset->format.samples / COMPARED;
@@ -236,7 +237,7 @@ static int recode_all(struct optimize *run)
 	return rewrite_run(&pass);
 }
 
-/* A file whose pixels differ is not to be kept. */
+/* If pixels differ, discard the file. */
 static int add_reports(struct optimize *run)
 {
 	for (size_t i = 0; i < run->num_workers; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beton show: prints what a batch file holds, and where. */
+/* beton show: prints the contents of a batch file, and their offsets. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>

@@ -62,7 +62,7 @@ static int measure_batch(const struct spec *spec, const struct order *order,
 			 uint64_t number, shuffle_quality_label *label,
 			 void *arg, double *out)
 {
-	uint32_t n = spec_rows(spec, number);
+	uint32_t n = spec_batch_samples(spec, number);
 	cleanup_free uint64_t *ids = malloc(n * sizeof(*ids) + 1);
 
 	if (!ids)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How well an order shuffles, measured on some batches of epoch 0 and compared
- * with the random order of the same seed. With a label the measure is the
- * number of classes in a batch. Without one it is the entropy, in bits, of the
- * gaps between neighboring ids, by the power of two of their size.
+ * The shuffle quality of an order, measured on some batches of epoch 0 and
+ * compared with the random order of the same seed. If the dataset has a label,
+ * the measure is the number of classes in a batch. Otherwise it is the entropy,
+ * in bits, of the gaps between neighboring ids, by the power of two of their
+ * size.
  */
 #ifndef LOADER_TOOLS_BETON_SHUFFLE_QUALITY_H
 #define LOADER_TOOLS_BETON_SHUFFLE_QUALITY_H

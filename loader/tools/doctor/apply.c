@@ -38,7 +38,7 @@ int apply_check(const char *path, struct log *log)
 
 	if (fd < 0 && errno == ENOENT)
 		return 0;
-	/* An empty file holds nothing to lose. */
+	/* An empty file may be replaced. */
 	if (fd >= 0 && (!n || !strcmp(head, SETTINGS_HEAD)))
 		return 0;
 	log_error(log, "%s: exists, and is no file of settings", path);

@@ -14,7 +14,7 @@ enum apply_fate {
 	APPLY_NONE, /* the fix is not a setting */
 	APPLY_WRITTEN,
 	APPLY_NO_GAIN,
-	APPLY_OTHER, /* a fix that gains more sets the same key */
+	APPLY_OTHER, /* a fix with a larger gain sets the same key */
 	APPLY_NOT_ALLOWED,
 };
 

@@ -4,9 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-/* An epoch from the disk that takes so long is what people wait for. */
+/* If the first epoch from the disk takes this long, it is the bottleneck. */
 #define FIRST_EPOCH_S 600
-/* Reads that are no faster than the disk, and that do not work: they wait. */
+/* If reads are no faster than the disk and use little CPU time, they wait for
+   it. */
 #define WAITING_CORES 0.5
 #define WAITING_RATE 2.0
 
@@ -16,7 +17,8 @@ static void model_cpus(struct evidence *e)
 	struct model *m = &e->model;
 	double all = l[RUNG_ALL].cpu_us;
 
-	/* What runs differ by must not become less than nothing. */
+	/* Clamp differences between runs at 0, because noise may make them
+	   negative. */
 	m->read_us = l[RUNG_READ].known ? fmin(l[RUNG_READ].cpu_us, all) : 0;
 	m->decode_us =
 		l[RUNG_DECODE].known
@@ -40,11 +42,12 @@ static void model_disk(struct evidence *e)
 	m->room = e->cache_size ? (double)e->cache_size
 				: (double)e->memory.size.available;
 	m->batch_bytes = read->bytes;
-	/* That rung looks at every byte, which the whole need not. */
+	/* This rung reads every byte, while the whole pipeline may read
+	   fewer. */
 	m->delivery_rate =
 		fmax(read->rate, e->ladder[RUNG_ALL].rate) * read->bytes;
-	/* Reads wait, though what they read has been read before: nothing is
-	   kept, and what was measured is the disk. */
+	/* Reads wait although the same bytes were read before: nothing is
+	   cached, and the figure is that of the disk. */
 	if (read->known && m->disk_rate > 0 && cores < WAITING_CORES &&
 	    read->rate * bytes < WAITING_RATE * m->disk_rate) {
 		m->delivery_rate = 0;
@@ -100,7 +103,8 @@ void watch_model(struct evidence *e)
 
 	if (!w->known)
 		return;
-	/* Its loader did so much work; a sample costs what it cost before. */
+	/* The CPU time of its loader, divided by the cost of a sample, gives
+	   the rate. */
 	if (w->rate <= 0 && w->loader_cores > 0.01 && model_cpu_us(m) > 0) {
 		w->rate = 1e6 * w->loader_cores / model_cpu_us(m);
 		w->rate_is_guess = true;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what was measured to the model. Reads and writes the evidence alone. */
+/* Computes the model from the measurements. Uses nothing but the evidence. */
 #ifndef LOADER_TOOLS_DOCTOR_ESTIMATE_H
 #define LOADER_TOOLS_DOCTOR_ESTIMATE_H
 
 #include "loader/tools/doctor/evidence.h"
 
-/* Fills e->model and the rung of cold reads, once all else of the evidence is
-   there. */
+/* Fills e->model and the rung of cold reads. Call it when the evidence is
+   otherwise complete. */
 void ladder_model(struct evidence *e);
 
-/* After ladder_run(): what the trainer takes, as far as it was seen. */
+/* Call after ladder_run(). Fills in the rate of the trainer, if it was
+   observed. */
 void watch_model(struct evidence *e);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything that the doctor finds and measures before it judges. look.c,
- * trials.c, estimate.c and watch.c fill it. Verdicts, fixes and reports only read
- * it, so tests can invent it.
+ * All facts and measurements of a diagnosis. look.c, trials.c, estimate.c and
+ * watch.c fill it. Verdicts, fixes and reports only read it, so that tests can
+ * supply any values.
  */
 #ifndef LOADER_TOOLS_DOCTOR_EVIDENCE_H
 #define LOADER_TOOLS_DOCTOR_EVIDENCE_H
@@ -90,7 +90,8 @@ struct watch {
 struct rank_seen {
 	unsigned rank;
 	double rate;  /* batches per second */
-	double ready; /* share of its batches that were ready when it asked */
+	double ready; /* share of its batches that were ready when it requested
+			 them */
 };
 
 struct evidence {
@@ -132,7 +133,7 @@ struct evidence {
 	double cached_bytes; /* that cache(decoded) takes per sample */
 	unsigned resized_to; /* longest side of VARIANT_RESIZED, in pixels */
 	double others, stolen, throttled; /* while the complete pipeline ran */
-	double others_idle;		  /* while nothing of the doctor ran */
+	double others_idle;		  /* while the doctor was idle */
 	struct figure upload; /* of the same finished batches over and over */
 	struct watch watch;
 	struct rank_seen ranks[DOCTOR_RANKS_MAX];

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The tables of the doctor's report. Text, JSON and the page walk them, so a
- * value that is added to one is in all of them.
- */
+/* The tables of the doctor's report. Text, JSON and HTML all use them, so a
+   value that is added appears in all three. */
 #ifndef LOADER_TOOLS_DOCTOR_FACTS_H
 #define LOADER_TOOLS_DOCTOR_FACTS_H
 
@@ -17,7 +15,7 @@ struct diagnosis {
 	struct verdict verdict;
 	struct fix fixes[FIXES_MAX];
 	size_t num_fixes;
-	const struct applied *applied; /* NULL: that was not asked for */
+	const struct applied *applied; /* NULL: not requested */
 };
 
 /* A line of the picture of where time goes. */

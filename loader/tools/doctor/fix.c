@@ -47,7 +47,7 @@ static bool is_mount(const struct evidence *e)
 	return !strcmp(e->source, "mount");
 }
 
-/* --- threads and processors ---------------------------------------------- */
+/* --- threads and CPUs ---------------------------------------------------- */
 
 static const struct sweep_point *best_of_sweep(const struct evidence *e)
 {
@@ -129,8 +129,8 @@ static bool neighbors(const struct evidence *e, struct model *m, struct fix *f)
 
 /* --- decoding ------------------------------------------------------------ */
 
-/* Subtracts the CPU time that a variant saves from the model. False: not
-   measured. */
+/* Subtracts the CPU time that a variant saves from the model. Returns false if
+   it was not measured. */
 static bool take_variant(const struct evidence *e, enum variant v,
 			 const struct figure *same, struct model *m)
 {
@@ -190,7 +190,7 @@ static bool cache_decoded(const struct evidence *e, struct model *m,
 	    !take_variant(e, VARIANT_CACHED, &e->ladder[RUNG_ALL], m))
 		return false;
 	size_text(fmax(1.05 * kept * all, 65536), size);
-	OPTION(f, "cache(decoded, %s) before what draws random numbers", size);
+	OPTION(f, "cache(decoded, %s) before the first random operation", size);
 	format_text(f->setting, sizeof(f->setting), "cache_decoded=%s", size);
 	WHY(f,
 	    "%.0f %% of the images fit; of those that do, %.0f us of %.0f are saved in later epochs",
@@ -307,7 +307,7 @@ static bool to_the_gpu(const struct evidence *e, struct model *m, struct fix *f)
 	return true;
 }
 
-/* The operation that costs most. Resizing has no cheaper substitute. */
+/* Returns the operation that costs most. Resizing has no cheaper substitute. */
 static bool cheaper_op(const struct evidence *e, struct model *m, struct fix *f)
 {
 	const struct left_out *best = NULL;
@@ -370,8 +370,8 @@ static bool quasi_random(const struct evidence *e, struct model *m,
 		return false;
 	size_text(fmin(fmax(window, 16 << 20), 1 << 30), size);
 	m->disk_rate = e->large.bytes;
-	/* Through the kernel's page cache samples are read one by one, whatever
-	   the order is. */
+	/* Through the kernel's page cache, samples are read one by one in any
+	   order. */
 	OPTION(f, "--spec order=quasi_random,window=%s%s", size,
 	       is_mount(e)     ? ", of a mount with cache=process"
 	       : e->cache_size ? ""
@@ -403,7 +403,7 @@ static bool parallel_reads(const struct evidence *e, struct model *m,
 	return true;
 }
 
-/* A cache as large as the available memory permits. */
+/* Returns the largest cache that the available memory permits. */
 static bool own_cache(const struct evidence *e, struct model *m, struct fix *f)
 {
 	double room = (1 - LEFT_FREE) * (double)e->memory.size.available;
@@ -440,17 +440,19 @@ static bool page_cache(const struct evidence *e, struct model *m, struct fix *f)
 	return true;
 }
 
-/* If memory is scarce, a cache that does not evict what it has hits more
+/* If memory is scarce, a cache that does not evict its pages hits more
    often. */
-static bool kept_cache(const struct evidence *e, struct model *m, struct fix *f)
+static bool larger_cache(const struct evidence *e, struct model *m,
+			 struct fix *f)
 {
 	double misses = model_misses(m);
 	char size[32];
 
 	if (e->cache_size || misses <= 0 || m->first_epoch || m->room <= 0)
 		return false;
-	/* The kernel evicts the least recently used pages. An epoch needs these
-	   next, so its hit rate falls faster than its memory does. */
+	/* The kernel evicts the least recently used pages. An epoch needs
+	   exactly these pages next, so the hit rate falls faster than the
+	   memory. */
 	size_text((1 - LEFT_FREE) * m->room, size);
 	m->room *= 1 - LEFT_FREE;
 	if (is_mount(e))
@@ -458,7 +460,7 @@ static bool kept_cache(const struct evidence *e, struct model *m, struct fix *f)
 	else
 		OPTION(f, "--cache process --cache-size %s", size);
 	WHY(f,
-	    "the file is larger than memory: the kernel evicts what the next epoch reads first, our cache keeps what it has");
+	    "the file is larger than memory: the kernel evicts the pages that the next epoch reads first, while the cache of betonfs evicts those that are needed last");
 	format_text(f->setting, sizeof(f->setting),
 		    "cache=process,cache_size=%s", size);
 	f->gain = misses > 0 ? 1 / fmax(model_misses(m), 0.05) : 1;
@@ -501,7 +503,8 @@ static bool zerocopy(const struct evidence *e, struct model *m, struct fix *f)
 	m->read_us *= 0.5;
 	m->delivery_rate *= 2;
 	OPTION(f, "--delivery zero-copy");
-	WHY(f, "the daemon lends its memory, and the kernel copies nothing");
+	WHY(f,
+	    "batches stay in shared memory of the daemon, and the kernel copies nothing");
 	format_text(f->setting, sizeof(f->setting), "delivery=zero-copy");
 	return true;
 }
@@ -537,7 +540,7 @@ static bool model_itself(const struct evidence *e, struct model *m,
 	return true;
 }
 
-/* The GPU has time and memory left, and data comes fast enough for several
+/* The GPU has time and memory left, and data arrives fast enough for several
    models. */
 static bool several_models(const struct evidence *e, struct model *m,
 			   struct fix *f)
@@ -578,8 +581,7 @@ static bool fewer_workers(const struct evidence *e, struct model *m,
 	if (need >= m->workers)
 		return false;
 	OPTION(f, "--jobs %.0f", need);
-	WHY(f,
-	    "fewer threads are enough, and leave the processors to the trainer");
+	WHY(f, "fewer threads are enough, and leave the CPUs to the trainer");
 	format_text(f->setting, sizeof(f->setting), "workers=%.0f", need);
 	f->gain = 1;
 	return true;
@@ -595,26 +597,25 @@ static const struct row {
 	{ workers, "none", false },
 	{ quota, "a setting of the container", false },
 	{ affinity, "none", false },
-	{ neighbors, "whatever the others do", false },
-	{ draft, "slightly other pixels, beton-transforms(7)", false },
+	{ neighbors, "the others run slower or elsewhere", false },
+	{ draft, "slightly other pixels, beton-resize(7)", false },
 	{ cache_decoded, "memory, and a slower first epoch", false },
 	{ optimize, "the file is written once; no pixel changes", false },
-	{ raw, "the file is written anew, and larger", false },
-	{ resized, "the file is written anew; other pixels", false },
-	{ as_jpeg, "the file is written anew; other pixels, and decoding",
+	{ raw, "the file is written again, and larger", false },
+	{ resized, "the file is written again; other pixels", false },
+	{ as_jpeg, "the file is written again; other pixels, and decoding",
 	  false },
-	{ fewer_bytes, "the file is written anew; other pixels", false },
+	{ fewer_bytes, "the file is written again; other pixels", false },
 	{ to_the_gpu, "some of the GPU's time", false },
 	{ cheaper_op, "other batches", false },
 	{ smaller_upload, "less precision, or some of the GPU's time", false },
-	{ wider_link, "a look into the machine", false },
-	{ quasi_random, "a shuffle that is somewhat worse, beton-orders(7)",
-	  false },
+	{ wider_link, "work on the hardware", false },
+	{ quasi_random, "a slightly worse shuffle, beton-orders(7)", false },
 	{ parallel_reads, "memory", false },
 	{ own_cache, "memory", false },
 	{ page_cache, "none", false },
-	{ kept_cache, "memory", false },
-	{ nearer, "a copy, and its room", false },
+	{ larger_cache, "memory", false },
+	{ nearer, "a copy, and its disk space", false },
 	{ share_mount, "a daemon", true },
 	{ zerocopy, "none", false },
 	{ python, "work on the trainer", false },

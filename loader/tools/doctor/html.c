@@ -72,7 +72,7 @@ static void draw_limits(FILE *out, const void *facts)
 	}
 	draw_bars(
 		out,
-		"What each resource can carry (bars end at five times the least)",
+		"Maximum rate of each resource (bars end at five times the lowest)",
 		bars, n);
 }
 

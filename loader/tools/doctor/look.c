@@ -39,7 +39,7 @@ static void look_at_disk(const struct ladder_options *o, struct evidence *e)
 	e->file_size = e->disk.size;
 }
 
-/* Options of a mount stand there a line each. */
+/* Each option of a mount is a line of this file. */
 static bool mount_option(const char *mount, const char *name, char *out,
 			 size_t size)
 {
@@ -62,7 +62,7 @@ static bool mount_option(const char *mount, const char *name, char *out,
 	return found;
 }
 
-/* How large a cache of our own is; 0: the kernel's is used. */
+/* Returns the size of the process cache; 0: the kernel's cache is used. */
 static void look_at_cache(const struct ladder_options *o, struct evidence *e)
 {
 	static const struct typed any_size = TYPED_SIZE_FROM(0);
@@ -117,7 +117,7 @@ static void note_gpus(struct evidence *e)
 	}
 }
 
-/* What others take while we do nothing. */
+/* Measures the CPU use of other processes while the doctor is idle. */
 static void look_at_others(const struct ladder_options *o, struct evidence *e)
 {
 	struct timespec pause = { .tv_nsec = IDLE_MS * 1000000L };
@@ -153,7 +153,7 @@ int ladder_look(const struct ladder_options *o, struct evidence *e)
 	return 0;
 }
 
-/* As long as a read takes no longer than this, a larger one is tried. */
+/* If a read takes no longer than this, a larger one is tried. */
 #define LARGE_S 0.25
 
 /* Grows step by step: the largest could take minutes of a slow device. */

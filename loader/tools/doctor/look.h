@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the doctor finds out before it runs anything: the machine, its disk and
- * memory, the options of a mount, the dataset. One thread.
- */
+/* Collects the facts that need no run: the machine, its disk and memory, the
+   options of a mount, the dataset. One thread. */
 #ifndef LOADER_TOOLS_DOCTOR_LOOK_H
 #define LOADER_TOOLS_DOCTOR_LOOK_H
 
@@ -13,9 +11,10 @@ struct ladder_options {
 	struct run_place place;
 	const char *pipeline; /* "": none */
 	uint32_t workers;     /* 0: as the loader chooses */
-	double seconds;	      /* for all of it, about */
+	double seconds;	      /* approximate limit for the whole diagnosis */
 	struct log *log;
-	/* Told now and then: how much is done, 0 to 1, and what is next. */
+	/* Called from time to time with the share that is done, 0 to 1, and a
+	   name of the next step. */
 	void (*progress)(void *arg, double done, const char *what);
 	void *arg;
 };
@@ -26,7 +25,7 @@ int ladder_look(const struct ladder_options *o, struct evidence *e);
 /* Facts of the dataset, by a loader that only reads. Errors are logged. */
 int ladder_look_at_dataset(const struct ladder_options *o, struct evidence *e);
 
-/* How fast the disk is, in reads of a sample and in larger ones. */
+/* Measures the speed of the disk, in reads of a sample and in larger ones. */
 void ladder_probe_disk(struct evidence *e, double sample_bytes);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* A share of the CPUs. Without a quarter of them all takes a third longer. */
+/* If others use a quarter of the CPUs, everything takes a third longer. */
 #define NOISY 0.25
 
 /* Samples per second, if a resource provides `work` per second and a sample

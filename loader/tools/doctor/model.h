@@ -30,7 +30,8 @@ struct model {
 	double disk_rate;   /* bytes, in the order of the epoch; 0: not known */
 	bool first_epoch;   /* memory is cold, and stays so for long */
 	double batch_bytes; /* size of a sample in a batch file */
-	double delivery_rate; /* of batch bytes; in all rates 0 is: not known */
+	double delivery_rate; /* of batch bytes; for all rates, 0 means unknown
+			       */
 	double read_us, decode_us, transform_us;
 	double cores;  /* that the process may use */
 	double others; /* of `cores`, used by other processes */
@@ -43,25 +44,27 @@ struct model {
 	double trainer_rate; /* samples per second */
 };
 
-/* Whether other processes use so much CPU that they may explain a difference
-   between two runs. */
+/* Returns whether other processes use so much CPU time that it may explain a
+   difference between two runs. */
 bool model_is_noisy(const struct model *m);
 
-/* Samples per second that a resource can carry. INFINITY: it is no limit. */
+/* Returns the samples per second that a resource permits. INFINITY: it is no
+   limit. */
 double model_term(const struct model *m, enum term term);
 
-/* The lowest rate of all terms, and in *which its term. `which` may be NULL. */
+/* Returns the lowest rate of all terms, and its term in *which, which may be
+   NULL. */
 double model_rate(const struct model *m, enum term *which);
 
-/* The lowest rate of all terms but TERM_TRAINER. */
+/* Returns the lowest rate of all terms except TERM_TRAINER. */
 double model_data_rate(const struct model *m);
 
-/* The share of reads that miss in memory and go to the disk, 0 to 1. */
+/* Returns the share of reads that miss in memory and go to the disk, 0 to 1. */
 double model_misses(const struct model *m);
 
 double model_cpu_us(const struct model *m);
 
-/* Cores that remain for the loader. */
+/* Returns the cores that remain for the loader. */
 double model_cores(const struct model *m);
 
 #endif

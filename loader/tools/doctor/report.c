@@ -217,7 +217,7 @@ static void print_fixes(const struct diagnosis *d, FILE *out)
 		fprintf(out,
 			"\nNo setting that is known here would gain anything.\n");
 	else
-		fprintf(out, "\nWhat could be done, by predicted gain:\n");
+		fprintf(out, "\nPossible fixes, by predicted gain:\n");
 	for (size_t i = 0; i < d->num_fixes; i++) {
 		fprintf(out, "%2zu. ", i + 1);
 		fact_text(out, facts_fix, &d->fixes[i]);
@@ -246,7 +246,8 @@ static void print_applied(const struct diagnosis *d, FILE *out)
 			"Loaders take it with BETON_SETTINGS=%s, a mount with -o settings=%s.\n",
 			a->path, a->path);
 	if (denied)
-		fprintf(out, "To write what changes %s too: --allow %s\n",
+		fprintf(out,
+			"To also write settings that change %s, use --allow %s\n",
 			report_changes(denied), report_changes(denied));
 }
 

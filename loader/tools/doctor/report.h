@@ -13,10 +13,11 @@ void report_diagnose(const struct evidence *e, struct diagnosis *out);
 size_t report_shares(const struct evidence *e, struct stage_share *out);
 /* FIX_CHANGES_... in words: "order,pixels". */
 const char *report_changes(unsigned changes);
-/* A rung of the ladder in words, "no upload"; and its key in JSON. */
+/* Return the name of a rung of the ladder, such as "no upload", and its key in
+   JSON. */
 const char *report_rung(enum rung rung);
 const char *report_rung_key(enum rung rung);
-/* A term of the model in a word, "disk". */
+/* Returns the name of a term of the model, such as "disk". */
 const char *report_term(enum term term);
 
 void report_text(const struct diagnosis *d, FILE *out);

@@ -70,8 +70,8 @@ static uint64_t samples_of(const struct run *run)
 	return run->plan->samples ? run->plan->samples : run->place->samples;
 }
 
-/* Takes the next batch and releases it at once. Starts over after as many
-   samples as the run may look at. */
+/* Takes the next batch and releases it at once. Starts over after the last
+   sample that the run may use. */
 static int take_batch(struct run *run)
 {
 	const struct beton_batch *batch;

@@ -15,7 +15,7 @@
 
 enum { RUN_WHY_SIZE = 512, RUN_STAGES_MAX = 8 };
 
-/* What all runs of one diagnosis share. */
+/* The settings that all runs of one diagnosis share. */
 struct run_place {
 	const char *root; /* directory of proc/ and sys/ */
 	const char *path;
@@ -54,7 +54,7 @@ struct run_figures {
 	double bytes;	  /* read per sample, from the batch file */
 	double cores;	  /* that the loader used */
 	double others;	  /* cores that other processes used */
-	double stolen;	  /* cores that the host gave to other guests */
+	double stolen;	  /* cores that the host used for other guests */
 	double throttled; /* share of the periods in which a quota stopped the
 			     process */
 	double uploaded;  /* bytes per sample, to a GPU */
@@ -76,7 +76,7 @@ struct run_figures {
 
 /*
  * Opens a loader, measures it and closes it. 0 or -errno. -ECANCELED: `stop`
- * was set. With any other error `why`, of RUN_WHY_SIZE bytes, contains the
+ * was set. On any other error, `why`, of RUN_WHY_SIZE bytes, contains the
  * loader's message.
  */
 int run_measure(const struct run_place *place, const struct run_plan *plan,

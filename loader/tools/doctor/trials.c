@@ -17,23 +17,25 @@
 
 enum {
 	ROUNDS = 3,
-	/* The whole pipeline is run in between, for all are compared to it. */
+	/* The whole pipeline runs after every EVERY-th job, because all jobs
+	   are compared to it. */
 	EVERY = 4,
 	TURNS = 8,
 	JOBS_MAX = RUNGS + DOCTOR_OPS_MAX + DOCTOR_SWEEP_MAX + 2 * VARIANTS + 1,
-	SAMPLES_MAX = 4096, /* that runs look at */
+	SAMPLES_MAX = 4096, /* that a run uses */
 	VARIANT_SAMPLES = 96,
-	BATCH_MAX = 256, /* of a run: what a batch costs by itself is little */
+	BATCH_MAX = 256, /* of a run; large enough that the cost per batch does
+			    not count */
 };
 
-/* Rows that failed: then it was not the pipeline that was measured. */
+/* If a larger share of samples fails, the run did not measure the pipeline. */
 #define FAILED_MOST 0.5
 
-/* Something to be run, some times. */
+/* A configuration to run several times. */
 struct job {
 	struct run_plan plan;
 	char *pipeline; /* owned, as the path */
-	int fd; /* of a file in memory that the plan's path leads to, or -1 */
+	int fd;		/* of the file in memory at the plan's path, or -1 */
 	char path[32];
 	struct figure *to;
 	unsigned rounds;
@@ -47,11 +49,11 @@ struct job {
 struct ladder {
 	const struct ladder_options *options;
 	struct evidence *e;
-	struct run_place place; /* with a spec of our own */
+	struct run_place place; /* with the spec of the doctor */
 	char spec[512];
 	struct job jobs[JOBS_MAX];
 	size_t num_jobs;
-	size_t num_needed; /* without which there is nothing to say */
+	size_t num_needed; /* jobs that a diagnosis requires */
 	uint32_t workers;
 	double run_s;	/* of one run */
 	uint64_t batch; /* of runs */
@@ -59,7 +61,8 @@ struct ladder {
 	double others[TURNS], stolen[TURNS], taken[TURNS];
 	double throttled[TURNS];
 	unsigned num_others;
-	/* The same of variants, which never wait for a disk; the least. */
+	/* Like `taken`, for variants, which never wait for a disk; the
+	   minimum. */
 	double taken_in_memory;
 };
 
@@ -84,7 +87,7 @@ static bool is_stopped(const struct ladder *l)
 
 /* --- what runs look at --------------------------------------------------- */
 
-/* The same SPEC with another number of samples in a batch. */
+/* Writes the same spec with another batch size. */
 static void spec_with_batch(const char *spec, uint64_t batch, char *out,
 			    size_t size)
 {
@@ -102,7 +105,7 @@ static void spec_with_batch(const char *spec, uint64_t batch, char *out,
 		 (unsigned long long)batch, rest);
 }
 
-/* How many samples can be read from the device meanwhile. */
+/* Returns the number of samples that can be read from the device meanwhile. */
 static double samples_from_disk(const struct evidence *e, double seconds)
 {
 	double bytes = (double)e->file_size / e->model.samples;
@@ -112,10 +115,8 @@ static double samples_from_disk(const struct evidence *e, double seconds)
 	return seconds * e->small.bytes / bytes;
 }
 
-/*
- * Batches that are small enough for a run to have several of, and no more
- * samples than can be brought into memory in a part of the time.
- */
+/* Chooses batches that are small enough for several in a run, and no more
+   samples than can be read into memory in a part of the time. */
 static int choose_samples(struct ladder *l)
 {
 	double reads = samples_from_disk(l->e, 0.1 * l->options->seconds);
@@ -157,11 +158,12 @@ static int choose_samples(struct ladder *l)
 
 static struct job *add(struct ladder *l, struct figure *to, unsigned rounds)
 {
-	/* JOBS_MAX has room for all that there are tables for. */
+	/* JOBS_MAX has room for the jobs of all tables. */
 	struct job *j = &l->jobs[l->num_jobs++];
 
 	*j = (struct job){ .to = to, .rounds = rounds, .fd = -1 };
-	/* Of the file in memory: what a miss costs is measured by itself. */
+	/* Use the file in memory, because the cost of a miss is measured
+	   separately. */
 	j->plan = (struct run_plan){ .pipeline = l->options->pipeline,
 				     .cache = "os",
 				     .workers = l->workers,
@@ -183,7 +185,7 @@ static void add_rungs(struct ladder *l)
 		struct job *j = add(l, &l->e->ladder[r], ROUNDS);
 
 		j->plan.until = until[r];
-		/* Where there is no GPU that is everything. */
+		/* If there is no GPU, this is the whole pipeline. */
 		if (r == RUNG_TRANSFORM &&
 		    !edit_has(l->options->pipeline, "cuda"))
 			j->rounds = 0;
@@ -194,7 +196,7 @@ static void add_rungs(struct ladder *l)
 	}
 }
 
-/* Batches that are made are shipped again and again: the link alone. */
+/* Uploads finished batches repeatedly, to measure the link alone. */
 static void add_upload(struct ladder *l)
 {
 	if (edit_has(l->options->pipeline, "cuda"))
@@ -257,7 +259,7 @@ static void add_pipelines(struct ladder *l)
 
 	if (!edit_with_first(pipeline, "decode(draft)", false, &text))
 		add_edited(l, VARIANT_DRAFT, text);
-	/* All samples that are looked at, with room to spare. */
+	/* A buffer for all samples of a run, with a reserve. */
 	size = 2 * 3 * l->e->width * l->e->height * (double)l->place.samples;
 	if (size < 0.2 * (double)l->e->memory.size.available && size > 0 &&
 	    l->e->jpegs > 0) {
@@ -275,7 +277,7 @@ static void add_pipelines(struct ladder *l)
 static void add_variants(struct ladder *l, struct variant_source *source)
 {
 	struct evidence *e = l->e;
-	/* A slow disk may have taken all the time, and needs them most. */
+	/* If a slow disk has taken all the time, these runs matter most. */
 	int64_t latest = clock_ns() + (int64_t)(3e8 * l->options->seconds);
 
 	for (enum variant v = 0; v <= VARIANT_QUALITY; v++) {
@@ -285,7 +287,8 @@ static void add_variants(struct ladder *l, struct variant_source *source)
 		if (is_stopped(l) || clock_ns() > latest)
 			return;
 		progress(l, "variants");
-		/* Without a name, nothing is left of it however we end. */
+		/* The file has no name, so that it disappears when the process
+		   ends. */
 		fd = memfd_create("beton-variant", MFD_CLOEXEC);
 		if (fd < 0)
 			return;
@@ -338,7 +341,7 @@ static void take_figures(const struct job *j)
 
 	f->known = true;
 	f->rate = median_of(j->rates, j->done);
-	/* What disturbs only adds to it. */
+	/* Take the minimum, because disturbances can only add CPU time. */
 	f->cpu_us = lowest(j->cpus, j->done);
 	f->runs = j->done;
 	f->spread = spread(j->rates, j->done);
@@ -346,7 +349,8 @@ static void take_figures(const struct job *j)
 		f->bytes = j->last.bytes;
 }
 
-/* A dataset of a few samples has other batches. */
+/* Returns the place of a job. A variant has few samples and therefore smaller
+   batches. */
 static struct run_place place_of(const struct ladder *l, const struct job *j,
 				 char *spec, size_t size)
 {
@@ -364,15 +368,16 @@ static struct run_place place_of(const struct ladder *l, const struct job *j,
 }
 
 /*
- * Cores that the pipeline's threads could have had, had others not had them.
- * What both counts say is more than there is: they are taken one after the
+ * Returns the cores that other processes and guests took from the pipeline's
+ * threads: at most the cores that these threads could have used in addition.
+ * Both counts together may exceed that, because they are read one after the
  * other.
  */
 static double taken(const struct ladder *l, const struct run_figures *f)
 {
 	double cores = machine_cpu_cores(&l->e->cpu);
 
-	/* Below a quota there may be room for both. */
+	/* If a quota limits this process, CPUs may be left for others. */
 	return fmax(fmin(f->others + f->stolen - (l->e->cpu.allowed - cores),
 			 fmin(cores, f->workers) - f->cores),
 		    0);
@@ -386,7 +391,8 @@ static int run_job(struct ladder *l, struct job *j)
 
 	if (r == -ECANCELED)
 		return r;
-	/* Where nothing resizes, images that differ from the first fail. */
+	/* If the pipeline does not resize, images of another size than the
+	   first fail. */
 	if (r || j->last.failed > FAILED_MOST) {
 		j->failed = true;
 		j->to->known = false;
@@ -416,7 +422,7 @@ static int run_whole(struct ladder *l)
 	return run_job(l, j);
 }
 
-/* As many rounds as there is time for; the first one counts most. */
+/* Run as many rounds as time permits. The first round matters most. */
 static int run_jobs(struct ladder *l)
 {
 	for (unsigned round = 0; round < ROUNDS; round++) {
@@ -426,7 +432,8 @@ static int run_jobs(struct ladder *l)
 
 			if (j->failed || round >= j->rounds)
 				continue;
-			/* What is in memory takes little time. */
+			/* Jobs on data in memory take little time: run them in
+			   any case. */
 			if (clock_ns() > l->end_ns &&
 			    (round || (i >= l->num_needed && !j->plan.path)))
 				continue;
@@ -460,16 +467,16 @@ static void take_whole(struct ladder *l, const struct run_figures *f)
 	e->on_gpu = f->on_gpu;
 	e->others = median_of(l->others, l->num_others);
 	e->stolen = median_of(l->stolen, l->num_others);
-	/* What others have while we wait for a disk they do not take from us.
-	 */
+	/* While the pipeline waits for a disk, CPU use of others costs it
+	   nothing: limit the figure by that of runs in memory. */
 	m->others =
 		fmin(median_of(l->taken, l->num_others), l->taken_in_memory);
 	e->throttled = median_of(l->throttled, l->num_others);
 	m->workers = f->workers;
-	/* Luma and a quarter of each chroma, as most JPEGs have them. */
+	/* Most JPEGs have luma and a quarter of each chroma. */
 	e->cached_bytes = 1.5 * e->width * e->height;
 	m->moved_bytes = 2 * (f->bytes + f->output);
-	/* What is queued for a GPU takes no time; that it is there does. */
+	/* Queueing work for a GPU takes no time; its bandwidth does. */
 	if (e->upload.known) {
 		m->upload_bytes = f->uploaded;
 		m->upload_rate = e->upload.rate * f->uploaded;
@@ -510,7 +517,7 @@ static int prepare(struct ladder *l, struct variant_source **source)
 
 	if (r)
 		return r;
-	/* The pixels are only looked at where that is quick. */
+	/* Compare pixels only if that is quick. */
 	ladder_probe_disk(e, (double)e->file_size / e->model.samples);
 	if (samples_from_disk(e, 2) >= 8 &&
 	    variant_source_open(

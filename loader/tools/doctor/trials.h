@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures: short runs of the loader that differ in one thing, in turns, so
- * that what disturbs the machine meanwhile disturbs all alike; medians are
- * kept.
+ * Measures short runs of the loader. Runs that differ in one respect are
+ * interleaved, so that background load affects them equally. The results are
+ * medians.
  */
 #ifndef LOADER_TOOLS_DOCTOR_TRIALS_H
 #define LOADER_TOOLS_DOCTOR_TRIALS_H
 
 #include "loader/tools/doctor/look.h"
 
-/* All runs. What cannot be run is noted; only the whole pipeline must. */
+/* Does all runs. If a run fails, adds a note; only the whole pipeline must
+   succeed. */
 int ladder_run(const struct ladder_options *o, struct evidence *e);
 
 #endif

@@ -49,8 +49,8 @@ static bool is_image(const struct rewrite_value *v)
 	return field_is_image(v->field);
 }
 
-/* Bytes of a sample, or of its images' pixels where those are more: pixels are
-   one of the variants. */
+/* Returns the bytes of a sample, or of its images' pixels if those are more,
+   because one variant stores pixels. */
 static uint64_t sample_size(const struct rewrite_sample *sample)
 {
 	uint64_t size = 0;
@@ -105,7 +105,7 @@ static void describe_images(const struct variant_source *s, struct evidence *e)
 	e->height = height / images;
 }
 
-/* No variant can be made of a dataset that cannot be copied. */
+/* If a dataset cannot be copied, it has no variants. */
 static bool can_be_written(const struct dataset *ds)
 {
 	for (uint32_t i = 0; i < ds->format.num_fields; i++) {
@@ -214,7 +214,7 @@ static int decode_image(struct variant_source *s, const struct writer_value *v,
 	return r;
 }
 
-/* An image that cannot be decoded does not change. */
+/* If an image cannot be decoded, it does not change. */
 static int to_pixels(struct variant_source *s, const struct evidence *e,
 		     struct writer_value *v, uint8_t **made)
 {

@@ -21,8 +21,9 @@ int variant_source_open(const char *path, size_t samples, struct log *log,
 void variant_source_close(struct variant_source *source);
 
 /*
- * Writes a variant of the samples to `fd`. `e` says what the pipeline makes of
- * the images. -ENODATA: the variant would be the same, or cannot be made.
+ * Writes a variant of the samples to `fd`. `e` describes the images that the
+ * pipeline produces. -ENODATA: the variant would be the same, or cannot be
+ * made.
  */
 int variant_write(struct variant_source *source, enum variant v,
 		  struct evidence *e, int fd);

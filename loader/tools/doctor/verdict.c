@@ -17,11 +17,11 @@
 #define ENOUGH 1.15
 #define THROTTLED 0.1
 /* If large reads are faster than small ones by this factor, the number of
-   requests is what costs. */
+   requests determines the speed. */
 #define REQUESTS 3.0
 
-/* How close a term is to the limit of the data, 0 to 1. The limit itself is
-   1. */
+/* Returns how close a term is to the limit of the data, 0 to 1. The limit
+   itself is 1. */
 static double nearness(const struct evidence *e, enum term term)
 {
 	double t = model_term(&e->model, term);
@@ -29,7 +29,7 @@ static double nearness(const struct evidence *e, enum term term)
 	return isinf(t) ? 0 : model_data_rate(&e->model) / t;
 }
 
-/* Whether data can come clearly faster than the trainer takes it. */
+/* Returns whether data can arrive clearly faster than the trainer uses it. */
 static bool trainer_is_slower(const struct evidence *e)
 {
 	const struct model *m = &e->model;
@@ -56,7 +56,7 @@ static double processors(const struct evidence *e)
 	return fmax(nearness(e, TERM_CPU), nearness(e, TERM_WORKERS));
 }
 
-/* The share of one stage in the CPU time of a sample. */
+/* Returns the share of one stage in the CPU time of a sample. */
 static double cpu_share(const struct evidence *e, double us)
 {
 	double all = model_cpu_us(&e->model);

@@ -28,12 +28,12 @@
 enum {
 	FAMILY_MAX = 256, /* processes of a job on this machine */
 	TICK_MS = 100,
-	START_S = 30, /* to import what trainers import */
+	START_S = 30, /* to import the modules of a trainer */
 	SETTLE_S = 1,
 	END_MS = 2000,
-	/* Loaders tell their daemon once a second what they do. */
-	TOLD_S = 4,
-	STATS_MAX = 16 << 20, /* bytes of what it says */
+	/* Loaders report to their daemon once a second. */
+	REPORT_S = 4,
+	STATS_MAX = 16 << 20, /* bytes of its statistics */
 	NAME_SIZE = 65,	      /* of a job */
 };
 
@@ -52,20 +52,20 @@ struct watcher {
 	bool is_ours;
 	bool has_ended;
 	int status;
-	int output; /* a file in memory that it writes to, or -1 */
+	int output; /* a file in memory for its output, or -1 */
 	int telemetry_fd;
 	struct telemetry *telemetry; /* NULL: none */
-	char job[NAME_SIZE];	     /* that a daemon tells of; "": none */
+	char job[NAME_SIZE]; /* in the statistics of a daemon; "": none */
 };
 
 /* --- CPU time ------------------------------------------------------------ */
 
-/* What the threads of one process have used. */
+/* The CPU time of the threads of one process. */
 struct thread_sums {
 	const char *root;
 	pid_t pid;
 	struct family_cpu cpu;
-	bool loads; /* has threads of ours */
+	bool loads; /* has threads of the loader */
 };
 
 static void add_thread(void *arg, pid_t tid, const struct process_stat *stat)
@@ -84,7 +84,8 @@ static void add_thread(void *arg, pid_t tid, const struct process_stat *stat)
 	}
 }
 
-/* Of one process; false: it has none of our threads. */
+/* Adds the CPU time of one process. Returns false if it has no thread of the
+   loader. */
 static bool add_threads(const char *root, pid_t pid, struct family_cpu *sum)
 {
 	struct thread_sums sums = { .root = root, .pid = pid };
@@ -93,9 +94,8 @@ static bool add_threads(const char *root, pid_t pid, struct family_cpu *sum)
 	process_each_thread(root, pid, add_thread, &sums);
 	sum->loader += c->loader;
 	sum->others += c->others;
-	/* Of several ranks the busiest: who it is does not matter, that it
-	   leaves no time does. Without a loader it is the process that works.
-	 */
+	/* If there are several ranks, use the busiest main thread, because it
+	   limits the job. If there is no loader, use the busiest process. */
 	if (c->main > sum->main) {
 		sum->others += sum->main;
 		sum->main = c->main;
@@ -118,7 +118,7 @@ static bool family_cpu(const struct watcher *w, struct family_cpu *out)
 	return loads;
 }
 
-/* --- what its loaders say ------------------------------------------------ */
+/* --- reports of its loaders ---------------------------------------------- */
 
 static void make_telemetry(struct watcher *w)
 {
@@ -145,13 +145,13 @@ static void drop_telemetry(struct watcher *w)
 	w->telemetry_fd = -1;
 }
 
-/* Of loaders so far; of a daemon, up to their last word. */
+/* The counts of loaders so far; from a daemon, up to their last report. */
 struct counts {
 	size_t n;
 	uint64_t rank[TELEMETRY_ENTRIES];
 	double samples[TELEMETRY_ENTRIES], batches[TELEMETRY_ENTRIES];
 	double wait_s[TELEMETRY_ENTRIES];
-	double at_s[TELEMETRY_ENTRIES]; /* when that was */
+	double at_s[TELEMETRY_ENTRIES]; /* time of the counts */
 	double all;
 };
 
@@ -160,7 +160,7 @@ static void read_telemetry(const struct watcher *w, struct counts *out)
 	double now = 1e-9 * (double)clock_ns();
 
 	out->n = min_u64(atomic_load(&w->telemetry->taken), TELEMETRY_ENTRIES);
-	/* Whoever comes later has had nothing up to now. */
+	/* A loader that is added later has no samples up to now. */
 	for (size_t i = 0; i < TELEMETRY_ENTRIES; i++)
 		out->at_s[i] = now;
 	for (size_t i = 0; i < out->n; i++) {
@@ -174,9 +174,9 @@ static void read_telemetry(const struct watcher *w, struct counts *out)
 	}
 }
 
-/* --- what a daemon says of them ------------------------------------------ */
+/* --- reports of a daemon ------------------------------------------------- */
 
-/* stats.json of the mount, NULL: none, or it is not what it should be. */
+/* Returns stats.json of the mount. NULL: it does not exist, or is not valid. */
 static json_t *read_stats(const struct watcher *w)
 {
 	cleanup_free char *text = NULL;
@@ -216,7 +216,7 @@ static json_t *job_named(json_t *stats, const char *name)
 	return NULL;
 }
 
-/* The only one whose loaders are connected. */
+/* Returns the only job whose loaders are connected. */
 static json_t *only_job(json_t *stats)
 {
 	json_t *job, *found = NULL;
@@ -233,7 +233,8 @@ static json_t *only_job(json_t *stats)
 	return found;
 }
 
-/* By what it calls itself, by its session, or because there is no other. */
+/* Finds the job of the trainer: by $BETON_JOB, by its session, or because it is
+   the only one. */
 static void find_job(struct watcher *w)
 {
 	pid_t family[FAMILY_MAX];
@@ -256,7 +257,7 @@ static void find_job(struct watcher *w)
 	json_decref(stats);
 }
 
-/* A rank is where its number says. */
+/* Reads the counts of the ranks. */
 static void read_daemon(const struct watcher *w, struct counts *out)
 {
 	json_t *stats = read_stats(w);
@@ -347,7 +348,8 @@ static void wait_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
-/* All of its session's group, also what it left behind. */
+/* Kill the whole process group of the session, also processes that the trainer
+   left behind. */
 static void end_trainer(struct watcher *w)
 {
 	if (w->is_ours && w->pid > 0) {
@@ -364,7 +366,7 @@ static void end_trainer(struct watcher *w)
 	w->output = -1;
 }
 
-/* The last line that it wrote, if any. */
+/* Returns the last line of its output, if any. */
 static void last_line(const struct watcher *w, char *out, size_t size)
 {
 	char text[1024];
@@ -395,7 +397,7 @@ static bool is_stopped(const struct watcher *w)
 	return *w->options->stop;
 }
 
-/* Until its loader has given batches, or its threads are there. */
+/* Waits until its loader has delivered batches, or has threads. */
 static void wait_for_start(struct watcher *w)
 {
 	int64_t latest = clock_ns() + START_S * INT64_C(1000000000);
@@ -423,7 +425,7 @@ static void look_at_gpus(struct evidence *e, double *sum, unsigned *n)
 	for (size_t i = 0; i < count; i++)
 		*sum += gpus[i].busy > 0 ? gpus[i].busy : 0;
 	*n += (unsigned)count;
-	/* As they are at work, not before. */
+	/* Measure the processes at work, not before. */
 	memcpy(e->gpus, gpus, count * sizeof(*gpus));
 	e->num_gpus = count;
 }
@@ -452,7 +454,7 @@ static void watch_trainer(struct watcher *w, struct view *v)
 	v->last = v->first;
 	start = clock_ns();
 	end_ns = start +
-		 (int64_t)(1e9 * (*w->job ? fmax(w->options->seconds, TOLD_S)
+		 (int64_t)(1e9 * (*w->job ? fmax(w->options->seconds, REPORT_S)
 					  : w->options->seconds));
 	while (!is_stopped(w) && clock_ns() < end_ns) {
 		wait_ms(TICK_MS);
@@ -471,7 +473,8 @@ static void watch_trainer(struct watcher *w, struct view *v)
 	}
 }
 
-/* Of a loader, between two looks; 0: nothing was told meanwhile. */
+/* Returns the seconds between two reports of a loader; 0: it sent none
+   meanwhile. */
 static double seconds_of(const struct view *v, size_t i)
 {
 	return fmax(v->last.at_s[i] - v->first.at_s[i], 0);
@@ -536,7 +539,7 @@ static int tell_end(struct watcher *w)
 	return -ECHILD;
 }
 
-/* Its batches cost nothing: what is left is the trainer's own. */
+/* Synthetic batches cost nothing, so the rate is that of the trainer alone. */
 static void watch_alone(struct watcher *w)
 {
 	struct evidence *e = w->e;
@@ -545,7 +548,8 @@ static void watch_alone(struct watcher *w)
 	if (is_stopped(w) || start_trainer(w, "constant"))
 		return;
 	watch_trainer(w, &v);
-	/* The loader still works: it does not know such batches. */
+	/* The loader still uses CPU time, so it does not support synthetic
+	   batches. */
 	if (rate_of(&v) > 0 &&
 	    v.cpu.loader / v.seconds <= 0.5 * e->watch.loader_cores) {
 		e->watch.own_rate = rate_of(&v);
@@ -585,6 +589,6 @@ int watch_run(const struct watch_options *o, struct evidence *e)
 	if (!v.loads)
 		doctor_note(
 			e,
-			"no loader was seen in the trainer: its rate is not known");
+			"the trainer has no loader of betonfs: its rate is unknown");
 	return is_stopped(&w) ? -ECANCELED : r;
 }

@@ -12,7 +12,7 @@ enum {
 	FEW = 100,
 };
 
-/* The smallest of ..., 1, 2, 5, 10, ... that is at least v. 0: there is
+/* Returns the smallest of ..., 1, 2, 5, 10, ... that is at least v. 0: there is
    none. */
 static double round_up(double v)
 {

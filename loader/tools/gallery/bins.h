@@ -23,8 +23,8 @@ struct bins {
 
 /*
  * Makes a histogram of finite values in ascending order. `whole`: the values
- * are integers, and no bin is narrower than 1. False: there are no values, all
- * are equal, or their range exceeds a double.
+ * are integers, and no bin is narrower than 1. Returns false if there are no
+ * values, all are equal, or their range exceeds a double.
  */
 bool bins_fill(struct bins *b, const double *values, size_t n, bool whole);
 

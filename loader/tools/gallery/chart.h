@@ -27,13 +27,13 @@ const char *chart_integer(int64_t x, char text[CHART_NUMBER_SIZE]);
 const char *chart_class(const struct field *field, int64_t value,
 			char text[CHART_NUMBER_SIZE]);
 
-/* A card with a histogram, the median and the range. If all values are equal, a
-   line says so. */
+/* A card with a histogram, the median and the range. If all values are equal,
+   writes a line instead. */
 void chart_series(FILE *out, const char *title, enum chart_unit unit,
 		  const struct series *series);
 
 /* A card with the frequencies of values, from the most frequent to the rarest.
-   Nothing if chart_classes() draws a bar for each value. */
+   Writes nothing if chart_classes() draws a bar for each value. */
 void chart_frequencies(FILE *out, const struct census_count *counts, size_t n);
 
 /* Bars with the frequencies of all values or, if there are many, of the most

@@ -66,8 +66,8 @@ static void write_shot(FILE *out, const struct shot *shot,
 	write_caption(out, shot, s, mixed);
 }
 
-/* Whether image i is visible at first. These images are spread over all, so
-   they show many classes. */
+/* Returns whether image i is visible at first. Visible images are spread over
+   all, so that they show many classes. */
 static bool is_first(const struct exhibit *e, size_t i)
 {
 	size_t n = e->num_shots;

@@ -20,7 +20,8 @@ struct shot {
 	struct thumbnail thumbnail;
 	bool has_label;
 	int64_t label;
-	char why[GALLERY_WHY_SIZE]; /* why it cannot be shown; "": it can */
+	char why[GALLERY_WHY_SIZE]; /* the reason if it cannot be shown; else ""
+				     */
 };
 
 /* The start of a value of JSON or bytes. */
@@ -29,7 +30,8 @@ struct snippet {
 	uint64_t size; /* of the whole value */
 	size_t n;
 	uint8_t bytes[GALLERY_TEXT_SIZE];
-	char why[GALLERY_WHY_SIZE]; /* why it cannot be shown; "": it can */
+	char why[GALLERY_WHY_SIZE]; /* the reason if it cannot be shown; else ""
+				     */
 };
 
 /* Sample values of a field that the page shows. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A dataset as an HTML page: numbers, charts and sample images. The dataset is
- * untrusted. The page counts and describes damage, which is not a failure.
- * Memory holds all thumbnails of the page and one stored image.
+ * untrusted. Damage is not a failure: the page counts and describes it. Memory
+ * holds all thumbnails of the page and one stored image.
  */
 #ifndef LOADER_TOOLS_GALLERY_GALLERY_H
 #define LOADER_TOOLS_GALLERY_GALLERY_H

@@ -268,7 +268,7 @@ static bool has_images(const struct survey *s)
 	return false;
 }
 
-/* If custom fields leave the size of records open, nothing can be read. */
+/* If custom fields leave the size of records open, no record can be read. */
 static int choose_how_many(struct survey *s)
 {
 	uint64_t n = s->ds->format.itemsize ? s->samples : 0;
@@ -357,7 +357,8 @@ static int by_key(const void *key, const void *element)
 	return *v < c->value ? -1 : *v > c->value;
 }
 
-/* Whether to choose the next sample of a class, which has `n` of them. */
+/* Returns whether to choose the next sample of a class, which has `n` of
+   them. */
 static bool is_chosen(struct quota *q, uint64_t n)
 {
 	uint64_t at = q->seen++;

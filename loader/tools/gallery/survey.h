@@ -2,8 +2,7 @@
 /*
  * Numbers about a dataset: frequencies of labels, sizes of values, damage. In a
  * large dataset the survey inspects some samples only, spread evenly, and the
- * same ones each time. Memory and time are bounded, whatever the size. One
- * thread.
+ * same ones each time. Memory and time are bounded for any size. One thread.
  */
 #ifndef LOADER_TOOLS_GALLERY_SURVEY_H
 #define LOADER_TOOLS_GALLERY_SURVEY_H

@@ -32,7 +32,7 @@ void thumbnailer_close(struct thumbnailer *t);
 int thumbnail_make(struct thumbnailer *t, const struct pipeline_value *value,
 		   struct thumbnail *out);
 
-/* Why the last call failed. Valid until the next call. */
+/* Returns why the last call failed. Valid until the next call. */
 const char *thumbnailer_message(const struct thumbnailer *t);
 
 #endif

@@ -15,7 +15,7 @@
 
 enum { CPUS_MAX = CPU_SETSIZE };
 
-/* The first line of a file, without its end; "": there is none. */
+/* Reads the first line of a file, without its end; "": there is none. */
 static void read_word(const char *root, const char *path, char *out,
 		      size_t size)
 {
@@ -31,7 +31,7 @@ static void read_word(const char *root, const char *path, char *out,
 
 /* --- how many ------------------------------------------------------------ */
 
-/* "0-3,8": which processors. */
+/* Parses a list of CPUs, such as "0-3,8". */
 static void parse_list(const char *text, cpu_set_t *out)
 {
 	unsigned first, last;
@@ -50,7 +50,8 @@ static void parse_list(const char *text, cpu_set_t *out)
 	}
 }
 
-/* What the kernel allows this process; in tests what a status says. */
+/* Reads the CPUs that the kernel allows this process; in tests, those of a
+   status file. */
 static void read_allowed(const char *root, cpu_set_t *out)
 {
 	cleanup_free char *line = NULL;
@@ -69,7 +70,7 @@ static void read_allowed(const char *root, cpu_set_t *out)
 		fclose(f);
 }
 
-/* Not the first line, which sums up. */
+/* Skip the first line, which contains sums. */
 static bool is_processor(const char *line)
 {
 	return !strncmp(line, "cpu", 3) && line[3] >= '0' && line[3] <= '9';
@@ -135,37 +136,37 @@ static void read_frequency(const char *root, const cpu_set_t *allowed,
 static const struct cgroup_hierarchy first_generation = { "cgroup", "cpu" },
 				     second_generation = { "cgroup2", "" };
 
-static void take_quota(struct machine_cpu *out, double quota,
-		       const char *folder)
+static void take_quota(struct machine_cpu *out, double quota, const char *dir)
 {
 	if (out->quota > 0 && quota >= out->quota)
 		return;
 	out->quota = quota;
-	snprintf(out->quota_of, sizeof(out->quota_of), "%.120s", folder);
+	snprintf(out->quota_of, sizeof(out->quota_of), "%.120s", dir);
 }
 
-static void first_quota(const char *root, const char *folder, void *arg)
+static void first_quota(const char *root, const char *dir, void *arg)
 {
 	uint64_t quota, period;
 
-	/* No limit is -1, which is no number of this kind, or a huge one. */
-	if (cgroup_number(root, folder, "cpu.cfs_quota_us", &quota) &&
-	    cgroup_number(root, folder, "cpu.cfs_period_us", &period) &&
-	    quota && quota < INT64_MAX && period)
-		take_quota(arg, (double)quota / (double)period, folder);
+	/* Without a limit the file contains -1, which does not parse, or a huge
+	   number. */
+	if (cgroup_number(root, dir, "cpu.cfs_quota_us", &quota) &&
+	    cgroup_number(root, dir, "cpu.cfs_period_us", &period) && quota &&
+	    quota < INT64_MAX && period)
+		take_quota(arg, (double)quota / (double)period, dir);
 }
 
-static void second_quota(const char *root, const char *folder, void *arg)
+static void second_quota(const char *root, const char *dir, void *arg)
 {
 	char path[PATH_MAX], text[64];
 	unsigned long long quota, period;
 
-	if (snprintf(path, sizeof(path), "%s/cpu.max", folder) >=
+	if (snprintf(path, sizeof(path), "%s/cpu.max", dir) >=
 	    (int)sizeof(path))
 		return;
 	read_word(root, path, text, sizeof(text));
 	if (sscanf(text, "%llu %llu", &quota, &period) == 2 && quota && period)
-		take_quota(arg, (double)quota / (double)period, folder);
+		take_quota(arg, (double)quota / (double)period, dir);
 }
 
 int machine_cpu_read(const char *root, struct machine_cpu *out)
@@ -200,23 +201,24 @@ static double tick_s(void)
 	return 1.0 / (double)sysconf(_SC_CLK_TCK);
 }
 
-static void add_throttling(const char *root, const char *folder, void *arg)
+static void add_throttling(const char *root, const char *dir, void *arg)
 {
 	struct machine_times *t = arg;
 	uint64_t n;
 
-	if (cgroup_find(root, folder, "cpu.stat", "nr_periods", &n))
+	if (cgroup_find(root, dir, "cpu.stat", "nr_periods", &n))
 		t->periods += n;
-	if (cgroup_find(root, folder, "cpu.stat", "nr_throttled", &n))
+	if (cgroup_find(root, dir, "cpu.stat", "nr_throttled", &n))
 		t->throttled += n;
-	/* Nanoseconds of the first generation, microseconds of the second. */
-	if (cgroup_find(root, folder, "cpu.stat", "throttled_time", &n))
+	/* Version 1 of control groups uses nanoseconds, version 2
+	   microseconds. */
+	if (cgroup_find(root, dir, "cpu.stat", "throttled_time", &n))
 		t->throttled_s += 1e-9 * (double)n;
-	if (cgroup_find(root, folder, "cpu.stat", "throttled_usec", &n))
+	if (cgroup_find(root, dir, "cpu.stat", "throttled_usec", &n))
 		t->throttled_s += 1e-6 * (double)n;
 }
 
-/* A line of /proc/stat about one processor. */
+/* Parses a line of /proc/stat about one CPU. */
 static void add_processor(const char *line, const cpu_set_t *allowed,
 			  struct machine_times *t)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processors that this process may use, who else uses them, and how fast
- * they are told to run. Nothing is kept; any thread. `root` is the directory
- * that has proc/ and sys/: "" but in tests.
+ * The CPUs that this process may use, their use by other processes, and their
+ * clock. No state; any thread. `root` is the directory that has proc/ and sys/:
+ * "" except in tests.
  */
 #ifndef LOADER_TOOLS_MACHINE_CPU_H
 #define LOADER_TOOLS_MACHINE_CPU_H
@@ -12,29 +12,31 @@
 
 struct machine_cpu {
 	unsigned online;
-	unsigned allowed;    /* of these, by the affinity of this process */
+	unsigned allowed;    /* those in the affinity of this process */
 	double quota;	     /* cores by control groups; 0: no limit */
-	char quota_of[128];  /* the group that has it */
-	unsigned nodes;	     /* NUMA nodes with processors, at least 1 */
-	unsigned nodes_used; /* of these, with allowed processors */
-	double mhz;	     /* of the first allowed processor; 0: not told */
-	double mhz_max;	     /* 0: not told */
-	char governor[32];   /* "": not told */
+	char quota_of[128];  /* the group with the limit */
+	unsigned nodes;	     /* NUMA nodes with CPUs, at least 1 */
+	unsigned nodes_used; /* NUMA nodes with allowed CPUs */
+	double mhz;	     /* of the first allowed CPU; 0: unknown */
+	double mhz_max;	     /* 0: unknown */
+	char governor[32];   /* "": unknown */
 };
 
 /* -ENOENT: no /proc/stat. */
 int machine_cpu_read(const char *root, struct machine_cpu *out);
 
-/* Cores that may be used at once: allowed, and no more than the quota. */
+/* Returns the cores that may be used at once: allowed, and no more than the
+   quota. */
 double machine_cpu_cores(const struct machine_cpu *cpu);
 
-/* Counters of the allowed processors, to be taken twice. */
+/* Counters of the allowed CPUs. Read them twice and use the difference. */
 struct machine_times {
-	double busy_s;	/* all processors, without what was stolen */
+	double busy_s;	/* all CPUs, without stolen time */
 	double steal_s; /* by other guests of the host */
 	double total_s;
-	double throttled_s; /* this process's groups, by a quota */
-	uint64_t periods;   /* of that quota */
+	double throttled_s; /* time that a quota stopped the groups of this
+			       process */
+	uint64_t periods;   /* periods of that quota */
 	uint64_t throttled; /* of these */
 };
 

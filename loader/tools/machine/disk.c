@@ -76,7 +76,8 @@ static bool parse_line(const char *line, struct mount_line *out)
 	       sscanf(rest, " - %47s %4095s", out->type, out->source) == 2;
 }
 
-/* The last mount of a device, or of a path: what is seen there. */
+/* Finds the last mount of a device, or of a path, because it hides earlier
+   ones. */
 static bool find_mount(const char *root, const char *path, dev_t device,
 		       struct mount_line *out)
 {
@@ -125,7 +126,7 @@ static bool rotates(const char *root, dev_t device)
 	return c == '1';
 }
 
-/* Looks at windows that are spread over the file. */
+/* Examines windows that are spread over the file. */
 static double resident_share(const char *path, uint64_t size)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a file lies on, how much of it the page cache holds, and how fast its
- * device reads without that cache. Nothing is kept; any thread.
- */
+/* The device and file system of a file, the share of it in the page cache, and
+   the speed of reads that bypass the cache. No state; any thread. */
 #ifndef LOADER_TOOLS_MACHINE_DISK_H
 #define LOADER_TOOLS_MACHINE_DISK_H
 
@@ -15,14 +13,16 @@ struct machine_disk {
 	bool network;
 	bool rotates; /* a hard disk */
 	uint64_t size;
-	double resident; /* share that the page cache holds; -1: not told */
+	double resident; /* share that the page cache holds; -1: unknown */
 };
 
-/* `root` has proc/ and sys/: "" but in tests. 0 or -errno of the file. */
+/* `root` has proc/ and sys/: "" except in tests. Returns 0 or -errno of the
+   file. */
 int machine_disk_read(const char *root, const char *path,
 		      struct machine_disk *out);
 
-/* Where the dataset of a mount of betonfs lies. -ENOENT: not such a mount. */
+/* Finds the file of the dataset of a betonfs mount. -ENOENT: not such a
+   mount. */
 int machine_disk_backing(const char *root, const char *mount, char *out,
 			 uint64_t size);
 
@@ -37,7 +37,7 @@ struct disk_rate {
 	double bytes;	  /* a second */
 	double reads;	  /* a second */
 	double latency_s; /* of one read, in the mean */
-	bool direct;	  /* the page cache was out of the way */
+	bool direct;	  /* the reads bypassed the page cache */
 };
 
 /* Reads pieces of the file at random places. 0 or -errno; -ENODATA: nothing

@@ -7,7 +7,7 @@
 #include "fs/util/bytes.h"
 #include "loader/util/library.h"
 
-/* Of nvml.h, whose numbers do not change. */
+/* Constants of nvml.h, which are stable. */
 enum { CLOCK_SM = 1 };
 
 /* Power cap, thermal slow-downs of soft- and hardware, power brake. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPUs of this machine by NVML, which is found when it is asked: where
- * there is no libnvidia-ml.so.1 there are none. $BETON_NVML_LIBRARY is its path
- * instead. One thread.
+ * The GPUs of this machine, read by NVML, which is loaded on first use. If
+ * there is no libnvidia-ml.so.1, there are no GPUs. $BETON_NVML_LIBRARY
+ * replaces its path. One thread.
  */
 #ifndef LOADER_TOOLS_MACHINE_GPU_H
 #define LOADER_TOOLS_MACHINE_GPU_H
@@ -11,25 +11,26 @@
 
 enum { MACHINE_GPUS_MAX = 16 };
 
-/* What a driver does not tell is -1. */
+/* Values that a driver does not report are -1. */
 struct machine_gpu {
 	char name[96];
 	int busy;	      /* percent of the last moments in which it ran */
 	int memory_used;      /* percent */
-	int clock, clock_max; /* MHz, of its processors */
+	int clock, clock_max; /* MHz, of its multiprocessors */
 	int state;	      /* P-state: 0 is the fastest, 15 the slowest */
 	int link, link_max;   /* PCIe generation */
 	int width, width_max; /* lanes */
-	unsigned long long slowed; /* why its clocks are low, NVML's bits */
+	unsigned long long slowed; /* reasons of low clocks, NVML's bits */
 };
 
-/* Lanes of PCIe to and from the GPU, in bytes a second; 0: not told. */
+/* Bandwidth of its PCIe lanes, in bytes per second; 0: unknown. */
 double machine_gpu_link_rate(int generation, int width);
 
-/* Whether heat or power lower the clocks: not idleness, not a wish. */
+/* Returns whether heat or power lower the clocks, and not idleness or a
+   setting. */
 int machine_gpu_is_slowed(const struct machine_gpu *gpu);
 
-/* How many there are; fills at most `max`. */
+/* Returns the number of GPUs; fills at most `max`. */
 size_t machine_gpu_read(struct machine_gpu *out, size_t max);
 
 #endif

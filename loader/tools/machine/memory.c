@@ -12,7 +12,7 @@
 #include "fs/util/clock.h"
 #include "fs/util/thread.h"
 
-/* More threads do not move more; more memory is no further from the caches. */
+/* More threads move no more bytes, and larger buffers give the same result. */
 enum { THREADS_MAX = 16, PIECE = 32 << 20 };
 
 static uint64_t limit(int which)
@@ -44,7 +44,8 @@ struct copier {
 	double rate;
 };
 
-/* Not of the clock on the wall: who waits for a processor copies nothing. */
+/* Measure CPU time, not wall time: a thread that waits for a CPU copies
+   nothing. */
 static double thread_cpu_s(void)
 {
 	struct timespec t;
@@ -67,7 +68,8 @@ static void *copy(void *arg)
 	start = thread_cpu_s();
 	do {
 		memcpy(to, from, PIECE);
-		/* So that the copy is not left out. */
+		/* Use the result, so that the compiler does not remove the
+		   copy. */
 		__asm__ volatile("" : : "r"(to) : "memory");
 		pieces++;
 	} while (clock_ns() < c->end_ns || pieces < 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory as a loader meets it: its limits, and how fast it can be copied.
-   Nothing is kept; any thread. */
+/* The memory of this machine for a loader: its limits, and its copy bandwidth.
+   No state; any thread. */
 #ifndef LOADER_TOOLS_MACHINE_MEMORY_H
 #define LOADER_TOOLS_MACHINE_MEMORY_H
 
@@ -10,12 +10,12 @@
 
 struct machine_memory {
 	struct memory size;
-	uint64_t memlock; /* RLIMIT_MEMLOCK; UINT64_MAX: none, as the next */
+	uint64_t memlock; /* RLIMIT_MEMLOCK; UINT64_MAX: none */
 	uint64_t address; /* RLIMIT_AS */
 	uint64_t files;	  /* RLIMIT_NOFILE */
 };
 
-/* `root` has proc/ and sys/: "" but in tests. */
+/* `root` has proc/ and sys/: "" except in tests. */
 int machine_memory_read(const char *root, struct machine_memory *out);
 
 /*

@@ -14,7 +14,7 @@
 
 #include "fs/util/bytes.h"
 
-/* False: the path is too long. */
+/* Returns false if the path is too long. */
 static bool path_below(const char *root, const char *path, char out[PATH_MAX])
 {
 	return snprintf(out, PATH_MAX, "%s%s", root, path) < PATH_MAX;
@@ -72,7 +72,7 @@ static DIR *open_numbers(const char *root, const char *path)
 	return path_below(root, path, full) ? opendir(full) : NULL;
 }
 
-/* The next number; false: there is none. */
+/* Reads the next number. Returns false at the end. */
 static bool next_number(DIR *dir, pid_t *out)
 {
 	struct dirent *d;
@@ -117,7 +117,8 @@ static bool is_among(const pid_t *pids, size_t n, pid_t pid)
 	return false;
 }
 
-/* One pass over all processes; the number of those that are known now. */
+/* Makes one pass over all processes. Returns the number of descendants found so
+   far. */
 static size_t add_children(const char *root, pid_t *out, size_t n, size_t max)
 {
 	DIR *dir = open_numbers(root, "/proc");
@@ -210,7 +211,7 @@ int process_usage(pid_t pid, struct usage *out)
 	struct timespec used;
 	clockid_t clock;
 
-	/* /proc counts ticks of 10 ms, in which a short run is nothing. */
+	/* /proc counts ticks of 10 ms, which are too coarse for a short run. */
 	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &used))
 		return -ESRCH;
 	out->cpu_us =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes and their threads as /proc shows them: who they are, and what they
- * have used so far. Nothing is kept; any thread. `root` is the directory that
- * has proc/: "" but in tests.
+ * Processes and their threads in /proc: their names, and their CPU time so far.
+ * No state; any thread. `root` is the directory that has proc/: "" except in
+ * tests.
  */
 #ifndef LOADER_TOOLS_MACHINE_PROCESS_H
 #define LOADER_TOOLS_MACHINE_PROCESS_H
@@ -16,13 +16,13 @@
    caller closes it. */
 FILE *process_open_file(const char *root, const char *path);
 
-/* Of a process, or of one of its threads. */
+/* The CPU time of a process, or of one of its threads. */
 struct process_stat {
 	char name[32];
 	pid_t parent;
 	double cpu_s;	      /* user and system */
 	uint64_t cpu_ticks;   /* the same in ticks of the clock */
-	uint64_t start_ticks; /* when it began, since the machine did */
+	uint64_t start_ticks; /* start time, since the machine booted */
 };
 
 /* Calls `thread` for each thread of a process. */
@@ -31,7 +31,8 @@ void process_each_thread(const char *root, pid_t pid,
 					const struct process_stat *stat),
 			 void *arg);
 
-/* The process and its descendants, at most `max`; returns their number. */
+/* Lists the process and its descendants, at most `max`; returns their
+   number. */
 size_t process_family(const char *root, pid_t pid, pid_t *out, size_t max);
 
 /* The main thread's CPU time and the time that it waited for a CPU, in seconds;
@@ -43,7 +44,8 @@ double process_wanted_s(const char *root, pid_t pid, double cpu_s);
 void process_environment(const char *root, pid_t pid, const char *name,
 			 char *out, size_t size);
 
-/* CPU time of a process so far, in seconds; 0: there is none. */
+/* Returns the CPU time of a process so far, in seconds; 0: there is no such
+   process. */
 double process_cpu_s(const char *root, pid_t pid);
 
 struct usage {
@@ -55,7 +57,7 @@ struct usage {
 /* -ESRCH if there is no such process. */
 int process_usage(pid_t pid, struct usage *out);
 
-/* Microseconds since this process began. */
+/* Returns the microseconds since this process began. */
 uint64_t process_age_us(void);
 
 #endif

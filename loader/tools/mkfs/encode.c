@@ -36,7 +36,7 @@ struct encoder {
 
 /* --- modes --------------------------------------------------------------- */
 
-/* Whether an image of so many bytes of pixels becomes a JPEG. */
+/* Returns whether an image of this many bytes of pixels becomes a JPEG. */
 typedef bool wants_jpeg_fn(const struct encoder *e, uint64_t number,
 			   uint64_t pixel_bytes);
 

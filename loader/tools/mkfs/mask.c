@@ -35,7 +35,7 @@ static void check(const char *path, const struct mask *mask,
 	refuse(image, -EINVAL, path, why);
 }
 
-void mask_read(const char *folder, const char *rel, struct encoded *image,
+void mask_read(const char *dir, const char *rel, struct encoded *image,
 	       struct mask *out)
 {
 	const char *dot = strrchr(rel, '.');
@@ -44,7 +44,7 @@ void mask_read(const char *folder, const char *rel, struct encoded *image,
 	int r;
 
 	*out = (struct mask){ NULL, 0 };
-	if (asprintf(&path, "%s/%.*s.png", folder, length, rel) < 0) {
+	if (asprintf(&path, "%s/%.*s.png", dir, length, rel) < 0) {
 		refuse(image, -ENOMEM, rel, strerror(ENOMEM));
 		return;
 	}

@@ -20,7 +20,7 @@ struct mask {
  * `image` was stored. If that fails, the image is refused: its status and
  * reason are set.
  */
-void mask_read(const char *folder, const char *rel, struct encoded *image,
+void mask_read(const char *dir, const char *rel, struct encoded *image,
 	       struct mask *out);
 
 #endif

@@ -22,12 +22,11 @@
 #include "loader/tools/ui/progress.h"
 
 /* Exit codes, beside EXIT_SUCCESS and EXIT_FAILURE (1: nothing was written, and
-   a message says why). */
+   a message contains the reason). */
 enum {
 	EXIT_USAGE = 2, /* wrong usage: nothing was done */
-	/*
-	 * Time between two looks for a signal and drawings of the progress bar.
-	 */
+	/* Milliseconds between polls for a signal, and between updates of the
+	   progress bar. */
 	POLL_MS = 100,
 };
 
@@ -401,7 +400,8 @@ int main(int argc, char **argv)
 	int code;
 
 	(void)argc;
-	/* A write beyond a limit of the file's size is to fail with EFBIG. */
+	/* Ignore the signal, so that a write beyond RLIMIT_FSIZE fails with
+	   EFBIG. */
 	signal(SIGXFSZ, SIG_IGN);
 	output_begin();
 	log_init(&log, log_to_stderr, (char[]){ MKFS_PROGRAM });

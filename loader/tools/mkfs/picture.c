@@ -96,7 +96,7 @@ unsigned picture_exif_orientation(const uint8_t *tiff, size_t size)
 	return exif_orientation(segment, sizeof(marker) + size);
 }
 
-/* Where a pixel of the upright image comes from, by orientation. */
+/* The source of each pixel of the upright image, by orientation. */
 static const struct turn {
 	bool swap; /* rows become columns */
 	bool mirror_x;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The interface of the formats to picture.c: how each one hands over an image.
- */
+/* The interface between the formats and picture.c: the form in which a format
+   returns an image. */
 #ifndef LOADER_TOOLS_MKFS_PICTURE_FORMAT_H
 #define LOADER_TOOLS_MKFS_PICTURE_FORMAT_H
 
@@ -21,7 +20,7 @@ struct picture_memory {
 };
 
 struct picture_decoder {
-	struct codec *codec; /* borrowed */
+	struct codec *codec; /* points to memory of the caller */
 	struct picture_memory decoded;
 	struct picture_memory turned;
 	char message[PICTURE_MESSAGE_SIZE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PNG; the only file that knows libpng. */
+/* Decodes PNG. No other file uses libpng. */
 #include <errno.h>
 #include <png.h>
 #include <string.h>
@@ -39,10 +39,8 @@ static void on_read(png_structp png, png_bytep out, size_t size)
 	in->size -= size;
 }
 
-/*
- * Asks libpng for 8-bit RGB as Pillow makes it: 16 bits lose their lower 8,
- * alpha and transparent colors are dropped, gamma is not applied.
- */
+/* Sets libpng up for 8-bit RGB like Pillow: 16 bits lose their lower 8, alpha
+   and transparent colors are dropped, gamma is not applied. */
 static void ask_for_rgb(png_structp png, png_infop info)
 {
 	png_byte color = png_get_color_type(png, info);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WebP; the only file that knows libwebp, which is optional. */
+/* Decodes WebP. No other file uses libwebp, which is optional. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Encodes images on several threads and returns them in order. The pool holds
- * at most four images per thread, however long one of them takes.
- */
+/* Encodes images on several threads and returns them in order. The pool holds
+   at most four images per thread, even if one of them takes long. */
 #ifndef LOADER_TOOLS_MKFS_POOL_H
 #define LOADER_TOOLS_MKFS_POOL_H
 
@@ -34,7 +32,7 @@ int mkfs_pool_open(const struct mkfs_plan *plan, unsigned threads,
  */
 int mkfs_pool_next(struct mkfs_pool *pool, int timeout_ms, struct encoded *out);
 
-/* Waits until the threads end the images they work on. Takes NULL. */
+/* Waits until the threads have finished their current images. Takes NULL. */
 void mkfs_pool_close(struct mkfs_pool *pool);
 
 #endif

@@ -19,7 +19,7 @@ static const char *const extensions[] = { ".jpg", ".jpeg", ".jpe", ".png",
 static const size_t NO_PARENT = SIZE_MAX;
 
 /* A directory to list. Directories are listed in the order they are found. */
-struct folder {
+struct dir {
 	char *path;
 	size_t parent; /* index, or NO_PARENT */
 	dev_t dev;     /* dev and ino are set when it is opened */
@@ -28,16 +28,16 @@ struct folder {
 
 struct walk {
 	struct scan *scan;
-	size_t rel; /* where paths relative to the source begin */
-	struct folder *folders;
-	size_t num_folders;
+	size_t rel; /* offset of paths relative to the source */
+	struct dir *dirs;
+	size_t num_dirs;
 	size_t room;
 };
 
 enum entry_kind {
 	ENTRY_IGNORED,
 	ENTRY_IMAGE,
-	ENTRY_FOLDER,
+	ENTRY_DIR,
 };
 
 static int out_of_memory(struct scan *s)
@@ -107,7 +107,7 @@ static int find_kind(int dir, const struct dirent *e, enum entry_kind *out)
 			return -errno;
 	}
 	if (type == DT_DIR)
-		*out = ENTRY_FOLDER;
+		*out = ENTRY_DIR;
 	else if (type == DT_REG && has_image_name(e->d_name))
 		*out = ENTRY_IMAGE;
 	return 0;
@@ -130,13 +130,12 @@ static int add_file(struct walk *w, char *path)
 	return 0;
 }
 
-static int add_folder(struct walk *w, char *path, size_t parent)
+static int add_dir(struct walk *w, char *path, size_t parent)
 {
-	if (reserve_element((void **)&w->folders, w->num_folders, &w->room,
-			    sizeof(*w->folders)))
+	if (reserve_element((void **)&w->dirs, w->num_dirs, &w->room,
+			    sizeof(*w->dirs)))
 		return -ENOMEM;
-	w->folders[w->num_folders++] =
-		(struct folder){ .path = path, .parent = parent };
+	w->dirs[w->num_dirs++] = (struct dir){ .path = path, .parent = parent };
 	return 0;
 }
 
@@ -161,7 +160,7 @@ static int add_entry(struct walk *w, size_t parent, int dir,
 	int r = find_kind(dir, e, &kind);
 
 	if (r) {
-		log_error(w->scan->log, "%s/%s: %s", w->folders[parent].path,
+		log_error(w->scan->log, "%s/%s: %s", w->dirs[parent].path,
 			  e->d_name, strerror(-r));
 		return r;
 	}
@@ -170,93 +169,92 @@ static int add_entry(struct walk *w, size_t parent, int dir,
 				    strcmp(e->d_name, "..") != 0;
 		return 0;
 	}
-	if (asprintf(&path, "%s/%s", w->folders[parent].path, e->d_name) < 0)
+	if (asprintf(&path, "%s/%s", w->dirs[parent].path, e->d_name) < 0)
 		return out_of_memory(w->scan);
-	r = kind == ENTRY_IMAGE ? add_file(w, path)
-				: add_folder(w, path, parent);
+	r = kind == ENTRY_IMAGE ? add_file(w, path) : add_dir(w, path, parent);
 	if (r)
 		free(path);
 	return r ? out_of_memory(w->scan) : 0;
 }
 
-/* Whether directory i is one of its own ancestors, through a link. */
+/* Returns whether directory i is one of its own ancestors, through a link. */
 static bool is_loop(const struct walk *w, size_t i)
 {
-	const struct folder *f = &w->folders[i];
+	const struct dir *f = &w->dirs[i];
 
-	for (size_t k = f->parent; k != NO_PARENT; k = w->folders[k].parent) {
-		if (w->folders[k].dev == f->dev && w->folders[k].ino == f->ino)
+	for (size_t k = f->parent; k != NO_PARENT; k = w->dirs[k].parent) {
+		if (w->dirs[k].dev == f->dev && w->dirs[k].ino == f->ino)
 			return true;
 	}
 	return false;
 }
 
-static int report_folder(const struct walk *w, size_t i, int error)
+static int report_dir(const struct walk *w, size_t i, int error)
 {
-	log_error(w->scan->log, "%s: cannot list it: %s", w->folders[i].path,
+	log_error(w->scan->log, "%s: cannot list it: %s", w->dirs[i].path,
 		  strerror(error));
 	return -error;
 }
 
-static int read_folder(struct walk *w, size_t i, DIR *dir)
+static int read_dir(struct walk *w, size_t i, DIR *dir)
 {
 	struct dirent *e;
 	struct stat st;
 	int r = 0;
 
 	if (fstat(dirfd(dir), &st) < 0)
-		return report_folder(w, i, errno);
-	w->folders[i].dev = st.st_dev;
-	w->folders[i].ino = st.st_ino;
+		return report_dir(w, i, errno);
+	w->dirs[i].dev = st.st_dev;
+	w->dirs[i].ino = st.st_ino;
 	if (is_loop(w, i)) {
 		w->scan->ignored++;
 		return 0;
 	}
 	/* Each directory right below the source is a class. */
-	if (w->folders[i].parent == 0 &&
-	    add_class(w->scan, w->folders[i].path + w->rel))
+	if (w->dirs[i].parent == 0 &&
+	    add_class(w->scan, w->dirs[i].path + w->rel))
 		r = out_of_memory(w->scan);
 	while (!r) {
 		errno = 0;
 		e = readdir(dir);
 		if (!e)
-			return errno ? report_folder(w, i, errno) : 0;
+			return errno ? report_dir(w, i, errno) : 0;
 		r = add_entry(w, i, dirfd(dir), e);
 	}
 	return r;
 }
 
-static int visit_folder(struct walk *w, size_t i)
+static int visit_dir(struct walk *w, size_t i)
 {
-	DIR *dir = opendir(w->folders[i].path);
-	int r = dir ? read_folder(w, i, dir) : report_folder(w, i, errno);
+	DIR *dir = opendir(w->dirs[i].path);
+	int r = dir ? read_dir(w, i, dir) : report_dir(w, i, errno);
 
 	if (dir)
 		closedir(dir);
 	return r;
 }
 
-int scan_add(struct scan *s, const char *folder)
+int scan_add(struct scan *s, const char *dir)
 {
 	struct walk w = { .scan = s };
-	size_t n = strlen(folder);
-	char *path = strdup(folder);
+	size_t n = strlen(dir);
+	char *path = strdup(dir);
 	int r;
 
 	/* "photos/" and "photos" give the same paths; "/" stays. */
 	while (path && n > 1 && path[n - 1] == '/')
 		path[--n] = '\0';
 	w.rel = n + 1;
-	r = path ? add_folder(&w, path, NO_PARENT) : -ENOMEM;
+	r = path ? add_dir(&w, path, NO_PARENT) : -ENOMEM;
 	if (r) {
 		free(path);
 		return out_of_memory(s);
 	}
-	for (size_t i = 0; i < w.num_folders && !r; i++)
-		r = visit_folder(&w, i);
-	for (size_t i = 0; i < w.num_folders; i++)
-		free(w.folders[i].path);
-	free(w.folders);
+	for (size_t i = 0; i < w.num_dirs && !r; i++)
+		r = visit_dir(&w, i);
+	for (size_t i = 0; i < w.num_dirs; i++)
+		free(w.dirs[i].path);
+	free(w.dirs);
 	s->num_sources++;
 	return r;
 }
@@ -330,9 +328,8 @@ static bool is_stray(const struct scan_file *f)
 	return !strchr(f->path + f->rel, '/');
 }
 
-/* Counts the images that are not in the directory of a class. A few of them
-   beside others that do are likely an oversight, and cost all of them their
-   labels. */
+/* Counts the images that are not in the directory of a class. If most images
+   are, the others are likely an oversight, and all images lose their labels. */
 static size_t count_strays(const struct scan *s)
 {
 	const struct scan_file *first = NULL;

@@ -15,7 +15,7 @@
 struct scan_file {
 	char *path;	 /* for open() */
 	uint32_t source; /* index of its directory on the command line */
-	uint32_t rel;	 /* where the path relative to that directory begins */
+	uint32_t rel;	 /* offset of the path relative to that directory */
 	uint32_t label;	 /* index of its class; 0 without labels */
 };
 
@@ -30,20 +30,21 @@ struct scan {
 	size_t classes_room;
 	uint32_t num_sources;
 	uint64_t ignored; /* files that are not images, and hidden entries */
-	bool has_labels;  /* every image lies below a class folder */
+	bool has_labels;  /* every image lies below the directory of a class */
 	bool has_names;	  /* a dataset has room for those of the classes */
 };
 
-/* Adds all files below `folder`. Failures are logged. */
-int scan_add(struct scan *s, const char *folder);
+/* Adds all files below `dir`. Failures are logged. */
+int scan_add(struct scan *s, const char *dir);
 
 /* Sorts files and classes and numbers the labels. */
 int scan_finish(struct scan *s);
 
 void scan_fini(struct scan *s);
 
-/* Whether a file that failed with -errno is itself the reason, as it is gone or
-   not to be read. Otherwise its disk or server is, and not only for it. */
+/* Returns whether the reason of -errno is the file itself, because it is
+   missing or unreadable. Otherwise it is the disk or server, which affects
+   other files too. */
 bool scan_is_own_fault(int error);
 
 #endif

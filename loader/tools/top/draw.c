@@ -139,9 +139,7 @@ static void put_values(struct canvas *c, const struct top_view *v)
 	else if (has_own_cache(v))
 		put_facts(c, "values   ", top_value_facts, v, v->has_rates);
 	else
-		put_line(
-			c,
-			"cache    the kernel's, which does not tell what it does");
+		put_line(c, "cache    the kernel's, which has no statistics");
 }
 
 static void put_reads(struct canvas *c, const struct top_view *v)
@@ -150,8 +148,8 @@ static void put_reads(struct canvas *c, const struct top_view *v)
 		put_facts(c, "disk     ", top_disk_facts, v, v->has_rates);
 }
 
-/* The bytes of a purpose that are in use: the budget counts a cache by the size
-   that it may have. */
+/* Returns the bytes of a purpose that are in use. The budget counts a cache by
+   its limit. */
 static uint64_t bytes_in_use(const struct top_reading *r, unsigned use)
 {
 	return use == BUDGET_CACHE ? r->used : r->budget_by[use];
@@ -364,8 +362,8 @@ static void put_row(struct canvas *c, const struct top_view *v,
 		    const struct top_job_view *job,
 		    const struct top_rank_view *rank)
 {
-	bool is_bold = !rank &&
-		       (job->verdict == TOP_WAITS || job->verdict == TOP_STALLED);
+	bool is_bold = !rank && (job->verdict == TOP_WAITS ||
+				 job->verdict == TOP_STALLED);
 	char line[LINE_SIZE], text[CELL_SIZE];
 	struct top_row row;
 	int n = 0;
@@ -443,7 +441,7 @@ size_t top_draw(const struct top_view *view, const struct top_look *look,
 	first = min_u64(look->first, rows - lines);
 	put_rows(&c, view, first, lines);
 	if (!rows && c.left > has_keys)
-		put_line(&c, "nobody reads batches");
+		put_line(&c, "no process reads batches");
 	if (has_keys)
 		put_keys(&c, first, lines, rows);
 	return rows - lines;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A view of a mount as text for people. The text depends on the arguments only,
- * so drawing needs no terminal.
- */
+/* A view of a mount as text. The text depends on the arguments only, so drawing
+   needs no terminal. */
 #ifndef LOADER_TOOLS_TOP_DRAW_H
 #define LOADER_TOOLS_TOP_DRAW_H
 
@@ -10,7 +8,7 @@
 
 #include "loader/tools/top/view.h"
 
-/* What the user chose to see. */
+/* The choices of the user. */
 struct top_look {
 	const char *mount;
 	double interval_s; /* between two pictures; 0: there is one */

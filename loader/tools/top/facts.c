@@ -81,8 +81,7 @@ const struct fact top_delivery_facts[] = {
 	{ "bytes_per_s", OF(bytes_per_s), .unit = FACT_BYTES, IF(has_rates),
 	  .text = ", %s/s" },
 	{ "stalled_share", OF(batches_stalled_share), .unit = FACT_PERCENT,
-	  IF(has_rates),
-	  .text = ", %.1f %% of them were not ready when asked for" },
+	  IF(has_rates), .text = ", %.1f %% of them not ready when requested" },
 	FACT_LAST,
 };
 
@@ -91,8 +90,8 @@ const struct fact top_value_facts[] = {
 	  .text = "%s/s" },
 	{ "hit_share", OF(hit_share), .unit = FACT_PERCENT, IF(has_rates),
 	  .text = ": %.1f %% cache hits" },
-	{ "stalled_share", OF(stalled_share), .unit = FACT_PERCENT, IF(has_rates),
-	  .text = ", %.1f %% stalled" },
+	{ "stalled_share", OF(stalled_share), .unit = FACT_PERCENT,
+	  IF(has_rates), .text = ", %.1f %% stalled" },
 	{ "miss_share", OF(miss_share), .unit = FACT_PERCENT, IF(has_rates),
 	  .text = ", %.1f %% misses" },
 	FACT_LAST,

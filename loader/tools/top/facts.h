@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The tables of a view. Text and JSON walk them, so a value that is added to
- * one is in both.
- */
+/* The tables of a view. Text and JSON both use them, so a value that is added
+   appears in both. */
 #ifndef LOADER_TOOLS_TOP_FACTS_H
 #define LOADER_TOOLS_TOP_FACTS_H
 
@@ -35,7 +33,7 @@ struct top_row {
 	const char *waits_for; /* NULL: nothing */
 	uint64_t connections;
 	double batches_per_s, bytes_per_s, stalled_share;
-	/* Of a job: of its worst rank, but sums over all ranks. */
+	/* For a job: the figures of its worst rank, but sums over all ranks. */
 	struct top_rank now;
 	struct top_rank_view seen;
 	bool is_placed; /* `now` has an epoch and a batch */

@@ -50,7 +50,7 @@ static const struct row totals[] = {
 #undef USE
 #define WAY(name, way)                                                         \
 	{ "delivery." name ".batches", COUNT, OF(way_batches[way]) },          \
-		{ "delivery." name ".stalled", COUNT, OF(way_stalled[way]) },     \
+		{ "delivery." name ".stalled", COUNT, OF(way_stalled[way]) },  \
 	{                                                                      \
 		"delivery." name ".bytes", COUNT, OF(way_bytes[way])           \
 	}
@@ -79,9 +79,9 @@ static const struct row of_rank[] = {
 	{ "epoch", COUNT, OF(epoch) },
 	{ "number", COUNT, OF(number) },
 	{ "idle_s", COUNT, OF(idle_s) },
-	{ "samples_per_s", REAL, OF(told_rate) },
-	{ "wait_share", REAL, OF(told_wait) },
-	{ "queue_fill", REAL, OF(told_fill) },
+	{ "samples_per_s", REAL, OF(reported_rate) },
+	{ "wait_share", REAL, OF(reported_wait) },
+	{ "queue_fill", REAL, OF(reported_fill) },
 	{ "batches", COUNT, OF(batches) },
 	{ "samples", COUNT, OF(samples) },
 	{ "failed_samples", COUNT, OF(failed_samples) },
@@ -234,7 +234,9 @@ static int take_jobs(json_t *list, struct top_reading *r,
 	return 0;
 }
 
-/* --- all of it --- */
+/*
+ * --- the whole text ---
+ */
 
 static int take_all(json_t *o, struct top_reading *r, char why[TOP_WHY_SIZE])
 {
@@ -295,7 +297,7 @@ int top_reading_take(const char *mount, struct top_reading **out,
 	    (int)sizeof(path))
 		r = -ENAMETOOLONG;
 	if (!r) {
-		/* A FIFO or a terminal must not hold us up. */
+		/* O_NONBLOCK keeps a FIFO or a terminal from blocking. */
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 		r = fd < 0 ? -errno
 			   : read_file_fd(fd, TEXT_MAX - 1, &text, &size);

@@ -31,7 +31,7 @@ struct top_rank {
 	uint64_t epoch, number;
 	uint64_t idle_s; /* since a loader last reported */
 	/* Between the last two reports of its loader: */
-	double told_rate, told_wait, told_fill;
+	double reported_rate, reported_wait, reported_fill;
 	uint64_t batches, samples, failed_samples;
 	uint64_t queue_ready, queue_capacity;
 	double open_s, wait_s, trainer_s;
@@ -70,7 +70,7 @@ struct top_reading {
 enum { TOP_WHY_SIZE = 160 };
 
 /* Parses statistics. Free *out with free(). -EPROTO: the text is not the
-   statistics of a mount. With any error `why` contains a sentence. */
+   statistics of a mount. On any error, `why` contains a sentence. */
 int top_reading_parse(const char *text, size_t size, int64_t at_ns,
 		      struct top_reading **out, char why[TOP_WHY_SIZE]);
 

@@ -72,9 +72,9 @@ static void see_last_word(const struct top_rank *now, struct top_rank_view *out)
 {
 	static const struct top_rank nothing = { .rank = 0 };
 
-	out->samples_per_s = now->told_rate;
-	out->wait_share = now->told_wait;
-	out->queue_fill = now->told_fill;
+	out->samples_per_s = now->reported_rate;
+	out->wait_share = now->reported_wait;
+	out->queue_fill = now->reported_fill;
 	out->stage = slowest_stage(&nothing, now);
 	out->is_active = true;
 }
@@ -89,7 +89,7 @@ static struct top_rank_view see_rank(const struct top_rank *before,
 	if (before && now->open_s != before->open_s &&
 	    now->batches != before->batches)
 		see_difference(before, now, &v);
-	else if (now->idle_s <= RECENT_S && now->told_rate > 0)
+	else if (now->idle_s <= RECENT_S && now->reported_rate > 0)
 		see_last_word(now, &v);
 	/* An untrusted report may claim shares above 1. */
 	if (v.wait_share > 1)
@@ -168,7 +168,7 @@ static void see_job(const struct top_job *before, const struct top_job *now,
 		ratio(count_since(b->batches, now->batches), seconds);
 	v->bytes_per_s = ratio(count_since(b->bytes, now->bytes), seconds);
 	v->stalled_share = ratio(count_since(b->stalled, now->stalled),
-			      count_since(b->batches, now->batches));
+				 count_since(b->batches, now->batches));
 	v->verdict = judge_job(v);
 }
 
@@ -205,9 +205,9 @@ static void see_daemon(const struct top_reading *b, const struct top_reading *n,
 	v->bytes_per_s =
 		count_since(all_ways(b->way_bytes), all_ways(n->way_bytes)) /
 		v->seconds;
-	v->batches_stalled_share =
-		ratio(count_since(all_ways(b->way_stalled), all_ways(n->way_stalled)),
-		      batches);
+	v->batches_stalled_share = ratio(
+		count_since(all_ways(b->way_stalled), all_ways(n->way_stalled)),
+		batches);
 }
 
 /* --- the order of jobs, and of ranks --- */
@@ -321,10 +321,9 @@ static const struct words words[TOP_VERDICTS] = {
 			   "not data" },
 	[TOP_WAITS] = { "waits", "waits for", "" },
 	[TOP_IDLE] = { "idle", "takes no batch", "no batch" },
-	[TOP_SILENT] = { "silent", "has not told anything", "silent" },
+	[TOP_SILENT] = { "silent", "has not reported yet", "silent" },
 	[TOP_FILES] = { "files", "reads files", "files" },
-	[TOP_STALLED] = { "stalled_files", "its files stall",
-		       "stalled files" },
+	[TOP_STALLED] = { "stalled_files", "its files stall", "stalled files" },
 	[TOP_ENDED] = { "ended", "ended", "ended" },
 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What happened in a mount between two readings, and the bottleneck that this
- * suggests. Pure arithmetic.
- */
+/* The activity of a mount between two readings, and the bottleneck that it
+   suggests. Pure arithmetic. */
 #ifndef LOADER_TOOLS_TOP_VIEW_H
 #define LOADER_TOOLS_TOP_VIEW_H
 
@@ -14,9 +12,9 @@ enum top_verdict {
 	TOP_NOT_DATA, /* data is not the bottleneck */
 	TOP_WAITS,    /* the trainer waits for a stage */
 	TOP_IDLE, /* loaders are connected, but the trainer takes no batches */
-	TOP_SILENT, /* loaders are connected, but never reported */
-	TOP_FILES,  /* batch files are read by programs that do not report */
-	TOP_STALLED,   /* the same, and batches are late */
+	TOP_SILENT,  /* loaders are connected, but never reported */
+	TOP_FILES,   /* batch files are read by programs that do not report */
+	TOP_STALLED, /* the same, and batches stall */
 	TOP_ENDED,
 	TOP_VERDICTS,
 };

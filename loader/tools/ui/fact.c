@@ -83,7 +83,9 @@ json_t *fact_json(json_t *object, const struct fact *facts, unsigned whose,
 	return object;
 }
 
-/* --- for people --- */
+/*
+ * --- text ---
+ */
 
 const char *fact_brief(double v, int digits, char out[FACT_NUMBER_SIZE])
 {
@@ -116,7 +118,7 @@ const char *fact_bytes(double v, char out[FACT_NUMBER_SIZE])
 	return out;
 }
 
-/* NULL if the unit leaves a number a number. */
+/* Returns NULL if the unit has no text form. */
 static const char *unit_text(const struct fact *f, const void *thing,
 			     char out[FACT_NUMBER_SIZE])
 {

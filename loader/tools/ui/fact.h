@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reports as tables of facts. A row says where a value lies in a struct, its
- * key in JSON, its unit, and how text and HTML show it. A report that gains a
- * value gains a row.
- *
- * A table is an array that ends with FACT_LAST. Nothing is kept; any thread.
+ * Reports as tables of facts. A row contains the offset of a value in a struct,
+ * its key in JSON, its unit, and its form in text and HTML. To add a value to a
+ * report, add a row. A table is an array that ends with FACT_LAST. No state;
+ * any thread.
  */
 #ifndef LOADER_TOOLS_UI_FACT_H
 #define LOADER_TOOLS_UI_FACT_H
@@ -23,17 +22,17 @@ enum fact_type {
 	FACT_U64,
 	FACT_BOOL,
 	FACT_CHARS, /* an array in the struct */
-	FACT_TEXT,  /* a pointer; NULL: not known */
+	FACT_TEXT,  /* a pointer; NULL: unknown */
 };
 
-/* How people see a number. JSON has it as it is. */
+/* The form of a number in text. JSON has the plain number. */
 enum fact_unit {
 	FACT_ONE,
 	FACT_PERCENT, /* of a share */
 	FACT_HALF,
 	FACT_MEGA,
 	FACT_GIGA,
-	/* The units below make text of a number, "-" if it is not known. */
+	/* The units below convert a number to text, or "-" if it is unknown. */
 	FACT_BRIEF, /* "1.5", "2037", "12M" */
 	FACT_BYTES, /* "1.5 GiB" */
 	FACT_RATIO, /* "1.50" */
@@ -43,22 +42,23 @@ struct fact {
 	const char *key; /* in JSON; NULL: not there */
 	enum fact_type type;
 	enum fact_unit unit;
-	size_t at;    /* where the value lies */
-	size_t known; /* where a bool says if it is known; 0: it always is */
+	size_t at;    /* offset of the value */
+	size_t known; /* offset of a bool: the value is available; 0: it always
+			 is */
 	/* A format of printf() for the value, with %s for text and for units
 	   that make text, and %f for other numbers. A bool has no conversion:
-	   its text is shown if it is true. NULL: not shown. */
+	   if it is true, its text is printed. NULL: not printed. */
 	const char *text;
 	const char *html; /* markup; not for bools, and not for such units */
 	unsigned whose;	  /* bits of the objects that have it; 0: all have */
-	/* In a table for people: */
+	/* Only for tables in text: */
 	const char *title; /* of its column; NULL: it has none */
 	int width;	   /* characters */
 	int place;	   /* among the columns */
 	int goes; /* the order in which columns leave a narrow window */
 };
 
-/* The type and place of a member, which may be one of another member's. */
+/* The type and offset of a member, which may be nested in another member. */
 #define FACT_AT(type_, member)                                                 \
 	.type = _Generic(&((type_ *)0)->member,                                \
 			 double *: FACT_REAL,                                  \

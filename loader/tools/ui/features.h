@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer to --version: what this build contains, and what it finds on this
-   machine. */
+/* The output of --version: the features of this build, and the libraries it
+   finds on this machine. */
 #ifndef LOADER_TOOLS_UI_FEATURES_H
 #define LOADER_TOOLS_UI_FEATURES_H
 

@@ -76,7 +76,7 @@ int html_save(const char *path, struct log *log, html_write_fn *write,
 
 /* --- text ---------------------------------------------------------------- */
 
-/* The number of bytes of the character at `s`; 0: it is not UTF-8. */
+/* Returns the bytes of the character at `s`; 0: it is not UTF-8. */
 static size_t utf8_length(const uint8_t *s, size_t size)
 {
 	/* The range of the second byte excludes encodings that are too long,

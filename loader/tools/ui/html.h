@@ -15,11 +15,11 @@
 
 #include "fs/util/log.h"
 
-/* Writes a page. Returns 0 or -errno, which it logged. */
+/* Writes a page. Returns 0 or -errno, which it has logged. */
 typedef int html_write_fn(FILE *out, void *arg);
 
 /* Calls a function that writes the page to `path`, which appears when it is
-   complete. NULL: standard output. Returns 0 or -errno, which it logged. */
+   complete. NULL: standard output. Returns 0 or -errno, which it has logged. */
 int html_save(const char *path, struct log *log, html_write_fn *write,
 	      void *arg);
 
@@ -46,14 +46,16 @@ void html_page(FILE *out, const struct html_page *page);
    characters become blanks. */
 void html_text(FILE *out, const char *text);
 void html_text_of(FILE *out, const void *bytes, size_t size);
-/* Like printf(), but escapes what %s stands for; `format` itself is markup.
+/* Like printf(), but escapes the arguments of %s; `format` itself is markup.
    Supports %s, %d, %u, %x, %llu, %zu, %f and %g, without `*`. */
 void html_print(FILE *out, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Whether a text is UTF-8 without control characters other than line ends. */
+/* Returns whether a text is UTF-8 without control characters other than line
+   ends. */
 bool html_is_text(const void *bytes, size_t size);
-/* The length of the whole characters of a text that was cut at any byte. */
+/* Returns the length of the complete characters of a text that was cut at any
+   byte. */
 size_t html_whole(const void *bytes, size_t size);
 
 /* Writes a JPEG as a data URL. */

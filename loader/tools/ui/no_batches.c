@@ -10,7 +10,8 @@ int no_batches_text(const struct beton_loader_info *info,
 {
 	const unsigned long long n = info->samples;
 
-	/* The number of samples in a subset is not known here. */
+	/* Without the dataset's subsets, the number of samples cannot be
+	   computed here. */
 	if (!n)
 		snprintf(out, NO_BATCHES_SIZE,
 			 "%.300s has no batches: the dataset has no samples",

@@ -19,7 +19,7 @@ struct parser {
 	char **next; /* argument; NULL ends them */
 };
 
-/* An option as found: a row, and where its member is. */
+/* An option that was found: a row, and the address of its member. */
 struct found {
 	const struct option_row *row;
 	char *member;
@@ -73,7 +73,7 @@ static const char *expected_of(const struct option_row *row,
 	return is_typed(row) ? typed_expected(&type, out) : row->argument;
 }
 
-/* Whether a list "one|two" has a word of n bytes. */
+/* Returns whether a list "one|two" has a word of n bytes. */
 static bool has_word(const char *list, const char *word, size_t n)
 {
 	for (; list; list = strchr(list, '|'), list = list ? list + 1 : NULL) {
@@ -126,7 +126,7 @@ static int refuse_value(struct parser *p, const struct option_row *row,
 
 /* --- values --- */
 
-/* The word that stands for an old one; otherwise the text itself. */
+/* Returns the current word for an old one; otherwise the text itself. */
 static const char *new_word(const struct option_row *row, const char *text,
 			    char out[64])
 {
@@ -254,7 +254,7 @@ static int refuse_option(struct parser *p, const char *argument, size_t size)
 			     argument, suggest_text(&s, meant, sizeof(meant)));
 }
 
-/* Whether another program has this option, for which there is a better
+/* Returns whether another program has this option. Then the table has a better
    suggestion than an option with the same beginning. */
 static bool is_foreign(const struct parser *p, const char *argument, size_t n)
 {

@@ -40,7 +40,7 @@ struct option_row {
 	option_parse_fn *parse;
 	/* Earlier names, which are accepted and never listed: "one|two". */
 	const char *aliases;
-	/* The same for words of a choice: "old=new|other=new". */
+	/* Earlier words of a choice: "old=new|other=new". */
 	const char *old_words;
 };
 
@@ -58,9 +58,9 @@ struct option_set {
 };
 
 /*
- * Sets the members of each option that is given; others keep their values.
- * Moves the operands to argv[1], argv[2], ... and sets *operands to their
- * number. -EINVAL: wrong usage, which is logged.
+ * Sets the members of the options in argv; others keep their values. Moves the
+ * operands to argv[1], argv[2], ... and sets *operands to their number.
+ * -EINVAL: wrong usage, which is logged.
  */
 int option_parse(const struct option_set *set, char **argv, struct log *log,
 		 int *operands);

@@ -26,7 +26,7 @@ int output_flush(struct log *log)
 	errno = 0;
 	if (!fflush(stdout) && !ferror(stdout))
 		return 0;
-	/* A write that failed earlier has left no reason. */
+	/* If a write failed earlier, its reason is lost. */
 	error = errno;
 	log_error(log, "standard output: %s",
 		  error ? strerror(error) : "cannot be written");

@@ -8,16 +8,17 @@
 
 #include "fs/util/log.h"
 
-/* First of all in main(): opens the standard descriptors that are closed, so
-   that no file of ours becomes one of them. Their reads and writes fail. */
+/* Call it first in main(). Opens the standard descriptors that are closed, so
+   that none of the program's files becomes one of them. Reads and writes of
+   these descriptors fail. */
 void output_begin(void);
 
 /* Writes what is buffered. -errno: some of the output was not written. Logs a
    failure once. */
 int output_flush(struct log *log);
 
-/* Last in main(): flushes and closes standard output. Returns `code`, or
-   EXIT_FAILURE if that was a success and the output was not written. */
+/* Call it last in main(). Flushes and closes standard output. Returns `code`,
+   or EXIT_FAILURE if that was a success and the output was not written. */
 int output_end(struct log *log, int code);
 
 #endif

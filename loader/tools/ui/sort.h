@@ -9,8 +9,8 @@
 void sort_reals(double *values, size_t n);
 void sort_integers(int64_t *values, size_t n);
 
-/* The median of n > 0 sorted values: the mean of the middle two if n is even.
- */
+/* Returns the median of n > 0 sorted values: the mean of the middle two if n is
+   even. */
 double sort_median(const double *sorted, size_t n);
 
 #endif

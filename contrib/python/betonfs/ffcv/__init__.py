@@ -10,31 +10,33 @@ and as they are by
 
     python -m betonfs.ffcv train.py --epochs=16
 
-A pipeline's beginning, as far as the library knows its operations, becomes one
-compiled pass, beton-transforms(7); `loader.pipeline` shows its text. What comes
-after it, which is operations of users, torch modules and functions, runs in
-Python on whole batches, one after the other. Operations of users are compiled
-by numba, where that is installed; those that directly follow the library's, have
-no shared memory, and give the shape and dtype that they get, are run by the
-loader's threads, on several batches at a time, before these are ready. Not with
-`recompile`, nor after what another pipeline begins with.
+The library runs the beginning of a pipeline, up to the first operation that it
+does not have, as one compiled pass, see beton-ffcv(7) and beton-operations(7).
+`loader.pipeline` is the pipeline string of this pass. All later operations run
+in Python on whole batches, one after the other: custom operations, torch
+modules and functions. If numba is installed, it compiles custom operations.
 
-What is different, and meant to be:
+The loader's threads run a custom operation on several batches at a time if it
+directly follows the library's operations, has no shared memory, and keeps shape
+and dtype. This does not hold if `recompile` is set, or if another pipeline
+begins with the output of an operation before it.
+
+Intended differences from FFCV:
 
 - Batches that are kept stay as they are: nothing is written over.
-- `seed` is that of augmentation too. The same seed, epoch and sample give the
-  same pixels, for any number of workers; orders are other permutations than
-  FFCV's. `loader.next_epoch = 5` goes on with the sixth epoch.
+- `seed` determines augmentation, too. The same seed, epoch and sample give the
+  same pixels, for any number of workers. Orders are other permutations than
+  those of FFCV. `loader.next_epoch = 5` continues with the sixth epoch.
 - QUASI_RANDOM can be distributed, and is a function of seed and epoch; its
   memory is bounded.
 - Ranks take whole batches in turn, of one sequence for the job.
 - Operations may stand in any order: after ToTensor, NormalizeImage and the
   others still do what they do.
-- `break` leaves no thread behind, and nothing is allocated or compiled anew in
-  each epoch.
-- filter() of a loader with `indices` gives samples of those.
-- Squeeze() never takes the batch's axis; lists of operations that are given to
-  a Loader are not changed, and serve for the next one.
+- `break` leaves no thread behind, and an epoch allocates and compiles nothing
+  again.
+- If a loader has `indices`, its filter() returns samples among them.
+- Squeeze() never removes the batch's axis. A Loader does not change its lists of
+  operations, so you can pass them to another Loader.
 - BytesDecoder fills rows up with zeros, not with what was there before.
 - Errors of a writer's samples are raised, with their number; and what samples
   draw of global generators is each one's own, for any number of workers.

@@ -23,7 +23,7 @@ def main() -> None:
         sys.exit(2)
     sys.argv = arguments
     if not as_module and not sys.flags.safe_path:
-        # Of a script it is the script's folder, and not where it is called.
+        # For a script, sys.path begins with the script's directory.
         sys.path[0] = os.path.dirname(os.path.realpath(arguments[0]))
     install()
     if as_module:

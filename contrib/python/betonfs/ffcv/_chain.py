@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The beginning of a pipeline as text for the library, beton-transforms(7), and
-what its result is to look like as a tensor of FFCV's."""
+"""The beginning of a pipeline as a pipeline string, see beton-operations(7), and
+the form of its result as a tensor of FFCV."""
 from __future__ import annotations
 
 import os
@@ -14,7 +14,8 @@ IMAGE, SCALAR, ARRAY, BYTES = "image", "scalar", "array", "bytes"
 
 
 class Files:
-    """What a text can only name as a file: memory, until the block ends."""
+    """Values that a pipeline string can only name as files. They are files in
+    memory, until the block ends."""
 
     def __init__(self) -> None:
         self._fds: list[int] = []
@@ -59,7 +60,7 @@ def numbers(xs: Iterable[Any]) -> str:
 class Chain:
     """Operations so far, and what the values are after them: `dtype` in memory,
     `tensor` or array, channels `first` or last, `planar` where they are so in
-    memory too, and so on. `device` -1 is the processor."""
+    memory too, and so on. `device` -1 is the CPU."""
 
     def __init__(self, kind: str, dtype: str, files: Files,
                  gpu: bool = True, mixing: bool = True) -> None:
@@ -109,7 +110,7 @@ class Chain:
         return "".join(" | " + op for op in self.ops if op)
 
     def finish(self, value: Any) -> Any:
-        """What FFCV's operation would have given here. No copy."""
+        """Return the value as FFCV's operation returns it, without a copy."""
         if self.kind == SCALAR and not self.squeezed:
             value = value.reshape(-1, 1)
         if self.halves:

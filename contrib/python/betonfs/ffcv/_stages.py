@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left of a pipeline when the library has done its part, run on batches
-one after the other, in their order, whatever kinds the operations are of; and
-those of users' that the loader's threads run before."""
+"""The operations of a pipeline that the library does not run. They run on batches
+one after the other, in their order. Some custom operations run in the loader's
+threads before them."""
 from __future__ import annotations
 
 import itertools
@@ -26,8 +26,8 @@ from .transforms._base import BuiltIn, is_ours, numpy_dtype
 
 @dataclass
 class Batch:
-    """What operations may know of a batch. `done` are the places of those that
-    the loader's threads have run; `shared` is the memory that was made for
+    """The facts of a batch for operations. `done` are the indices of the
+    operations that the loader's threads have run. `shared` is the memory of
     operations that stand in several pipelines."""
 
     seed: int
@@ -60,7 +60,7 @@ class _Own:
         self._stages: dict[Any, Any] = {}
 
     def forget(self) -> None:
-        """Its code is made anew for the next batch."""
+        """Discard the code, so that the next batch generates it again."""
         self._plain = self._code = None
 
     def _ask(self) -> Callable[..., Any]:
@@ -148,7 +148,7 @@ def _channels_first(value: Any) -> Any:
 
 
 def _view(chain: Chain) -> Callable[[Any], Any]:
-    """What Chain.finish() does, in compiled code."""
+    """Chain.finish() as compiled code."""
     if chain.halves:
         raise Refused
     if chain.kind == SCALAR and not chain.squeezed:

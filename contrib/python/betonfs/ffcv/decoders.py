@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands first in a pipeline: how values come out of the dataset.
+"""Decoders: the first operation of each pipeline, which reads values of the
+dataset.
 
-The library runs these decoders. A subclass with hooks of its own is run by the
-code that generate_code() gives, as FFCV runs it: a function of (the samples'
-numbers, the memory that declare_state_and_memory() asked for, the metadata of
-all samples, the storage), compiled by numba where that is installed. It gets
-the bytes of a value by `self.memory_read(pointer, storage)`, and the functions
-of libffcv decode them.
+The library runs these decoders. If a subclass overrides a method of FFCV, its
+generate_code() returns the function to run, as in FFCV. The arguments of this
+function are the samples' numbers, the memory that declare_state_and_memory()
+requested, the metadata of all samples, and the storage. If numba is installed,
+it compiles the function. The function gets the bytes of a value by
+`self.memory_read(pointer, storage)`, and the functions of libffcv decode them.
 """
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ def _memory(state: State, shape: Any, dtype: Any) -> Declared:
 
 
 class Decoder(BuiltIn):
-    """Of fields of some kinds, by their names in dataset.json; without a text
-    of its own it gives values as they are."""
+    """A decoder of fields of some kinds, by their names in dataset.json. If it
+    has no pipeline string of its own, it returns values as stored."""
 
     kinds: tuple[str, ...] = ()
 
@@ -51,8 +52,8 @@ class Decoder(BuiltIn):
 
 
 class BasicDecoder(Decoder):
-    """Values of one size, which the metadata itself has; a subclass says by
-    `dtype` what they are. (batch, 1)."""
+    """Decode values of one size, which the metadata contains. The shape of the
+    result is (batch, 1). A subclass sets `dtype`."""
 
     dtype: Any
 

@@ -82,7 +82,7 @@ class _Core(_Loader):
             reason in text for reason in self._known)
 
     def _refuse_empty(self, why: str) -> None:
-        """FFCV's scripts go on without a batch."""
+        """Only warn, because FFCV's scripts continue without a batch."""
         warnings.warn(why, RuntimeWarning, stacklevel=7)
 
 
@@ -145,8 +145,8 @@ class _Output:
         return value
 
     def pooled(self) -> list[Pooled]:
-        """What the library's threads may do after the library. Not where
-        another pipeline begins with what was before."""
+        """The custom operations that the library's threads may run. Empty if
+        another pipeline begins with the output before them."""
         if self.source is not None or self.decoding is not None \
                 or self.native - 1 in self.kept or not self.parts:
             return []
@@ -154,7 +154,7 @@ class _Output:
         return self.parts[0][1].pooled(self.name, self.chain)
 
     def forget(self) -> None:
-        """What users' operations compiled."""
+        """Discard the compiled code of custom operations."""
         if self.decoding is not None:
             self.decoding.forget()
         for _, stages in self.parts:
@@ -163,7 +163,7 @@ class _Output:
     def plan(self) -> None:
         """The rest, cut after each operation that others begin with."""
         first = self.native if self.source is None else 0
-        # What was compiled serves as long as the library does the same.
+        # Compiled code stays valid as long as the library runs the same operations.
         if self.planned == first:
             return
         self.planned = first
@@ -187,7 +187,7 @@ def _padded(rows: Ragged, width: int) -> Any:
 
 class Epoch(Iterator[tuple[Any, ...]]):
     """The batches of one epoch, from the library. After the loader has begun
-    another epoch, this one goes on with a core of its own."""
+    another epoch, this one continues with a core of its own."""
 
     def __init__(self, loader: Loader, epoch: int) -> None:
         self._loader = loader
@@ -198,7 +198,7 @@ class Epoch(Iterator[tuple[Any, ...]]):
         self._state: dict[str, Any] | None = None
 
     def leave(self) -> None:
-        """The loader goes on without it: note where it stands."""
+        """Note the position, because the loader continues with another epoch."""
         if self._batches is None or self._state is not None:
             return
         if self._core._upcoming() == self._epoch:
@@ -255,14 +255,14 @@ class Loader:
     indices
         Samples, each once. None: all.
     pipelines
-        name -> operations, or a PipelineSpec, or None: not in batches. Of a
-        name that is none of a field, the PipelineSpec says the source.
+        Maps names to lists of operations, to a PipelineSpec, or to None: not in
+        batches. If a name is no field, its PipelineSpec contains the source.
     custom_fields
         name -> class of a field that is a user's own.
     drop_last
         Without a last batch that is short.
     batches_ahead
-        How many are made ahead.
+        Number of batches to prefetch.
     recompile
         Operations are asked for their code in every epoch.
     path
@@ -351,7 +351,7 @@ class Loader:
         self._opened: Any = None
         self._open(0)
 
-    # --- what there is to do ---
+    # --- samples and outputs ---
 
     @property
     def indices(self) -> Any:
@@ -456,8 +456,8 @@ class Loader:
         kind = self.reader.fields[k]["type"]
         for op in output.ops:
             op.accept_field(self.reader.handlers[output.field])
-        # Where fields of users' own hide from the library how records lie, the
-        # reader knows.
+        # If custom fields hide the layout of records from the library, use that of
+        # the reader.
         if not is_ours(decoder) or not isinstance(decoder, Decoder) \
                 or kind not in decoder.kinds \
                 or self.reader.fields[k].get("unusable"):
@@ -617,7 +617,7 @@ class Loader:
         return np.asarray(order.sample_order(epoch), np.int64)
 
     def _how(self) -> tuple[Any, ...]:
-        """What users may change between epochs, besides operations."""
+        """The settings that users may change between epochs, besides operations."""
         order = "sequential" if self._own_order is not None \
             else self.traversal_order.name
         return order, self.batch_size, self.drop_last, self.seed
@@ -651,7 +651,7 @@ class Loader:
 
     def _retry(self, error: Exception, text: str, files: Files, samples: Any,
                epoch: int) -> _Core:
-        """With less of it for the library."""
+        """Open the library again with fewer operations for it."""
         if "cuda(" in text:
             self._gpu = False
         elif isinstance(error, ValueError) and any(
@@ -761,7 +761,7 @@ class Loader:
 
     @property
     def pipeline(self) -> str:
-        """What the library does, beton-transforms(7)."""
+        """The pipeline string that the library runs, see beton-operations(7)."""
         with Files() as files:
             return self._text(files)
 

@@ -23,13 +23,14 @@ _ENTRY = np.dtype([("sample_id", "<u8"), ("ptr", "<u8"), ("size", "<u8")])
 
 
 def _class(field: Any) -> type:
-    """Of a class, or of an instance of it."""
+    """Return the class of an instance; a class is returned as it is."""
     return field if isinstance(field, type) else type(field)
 
 
 class Reader:
-    """What a dataset has. `metadata` and `alloc_table` are those of `data_file`,
-    mapped: of the file, or of the one that a mount shows."""
+    """The header and the tables of a dataset. `metadata` and `alloc_table` are
+    mapped from `data_file`, which is the file, or the file that a mount
+    shows."""
 
     def __init__(self, fname: str | os.PathLike[str],
                  custom_handlers: Mapping[str, type[Field]] = {}) -> None:
@@ -62,8 +63,8 @@ class Reader:
                 _class(custom[name]), type(known))):
             return custom[name].from_binary(self._arguments(i))
         if known is None:
-            raise ValueError(f"field {name!r} is of a class of its own: "
-                             "custom_fields must say which")
+            raise ValueError(f"field {name!r} has a custom class: pass it in "
+                             "custom_fields")
         return known
 
     def _arguments(self, i: int) -> NDArray[np.uint8]:
@@ -101,7 +102,7 @@ class Reader:
         return self._metadata
 
     def column(self, name: str) -> Any:
-        """What all records have of a field."""
+        """The part of a field in all metadata records."""
         return self.metadata[f"f{self.field_names.index(name)}"]
 
     @property

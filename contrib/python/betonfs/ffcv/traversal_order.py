@@ -25,7 +25,7 @@ class TraversalOrder(ABC):
 
     @abstractmethod
     def sample_order(self, epoch: int) -> Sequence[int]:
-        """Of this process, in this epoch."""
+        """The samples of this process in an epoch, in order."""
         raise NotImplementedError
 
 

@@ -72,8 +72,8 @@ class DatasetWriter:
     that one, so that all programs read it. `page_size` is a
     power of two from 2 MiB, and no sample may be larger. `num_workers`
     processes get and encode samples, threads encode those of web datasets;
-    below 1: one per usable CPU. What goes wrong with a sample is raised, with
-    its number.
+    below 1: one per usable CPU. If a sample fails, its exception is raised with a
+    note of its number.
 
     The names of classes that a dataset has as `classes`, as torchvision's have,
     are stored with its only IntField, where FFCV does not look.
@@ -141,9 +141,9 @@ class DatasetWriter:
                              indices: Sequence[int] | None = None,
                              chunksize: int = 100,
                              shuffle_indices: bool = False) -> None:
-        """Of what has len() and [i]: all, or those of `indices`, in their
-        order or shuffled by NumPy's global generator. chunksize is not
-        needed."""
+        """Write samples of an object that has len() and [i]: all, or those of
+        `indices`, in their order or shuffled by NumPy's global generator.
+        `chunksize` has no effect."""
         numbers = np.arange(len(dataset)) if indices is None \
             else np.array(indices)
         if shuffle_indices:
@@ -154,8 +154,9 @@ class DatasetWriter:
 
     def from_webdataset(self, shards: Sequence[str],
                         pipeline: Callable[[Any], Any]) -> None:
-        """Of shards, each given to `pipeline` as webdataset's WebDataset; all
-        are read twice, for their samples are counted first."""
+        """Write the samples of shards. `pipeline` gets each shard as
+        webdataset's WebDataset. All shards are read twice, because their samples
+        are counted first."""
         dataset = importlib.import_module("webdataset").WebDataset
         n = sum(1 for shard in shards for _ in pipeline(dataset(shard)))
         self._write_common(n, ((shard, k) for k, shard in enumerate(shards)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a dataset has, and how DatasetWriter stores it."""
+"""The fields of a dataset, and how DatasetWriter stores their values."""
 from .._crops import get_center_crop, get_random_crop
 from ..decoders import (
     IMAGE_MODES,

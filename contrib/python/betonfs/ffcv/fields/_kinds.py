@@ -132,7 +132,7 @@ class BytesField(BuiltInField):
 
 
 class JSONField(BytesField):
-    """What json can write; unpack() reads it again."""
+    """A field of values that json can write; unpack() reads them again."""
 
     kind, number = "json", 5
 
@@ -141,7 +141,7 @@ class JSONField(BytesField):
 
     @staticmethod
     def unpack(batch: Any) -> Any:
-        """A list of what the rows of a batch say, or what one row says."""
+        """Parse the JSON of one row, or of all rows of a batch as a list."""
         rows = np.asarray(batch)
         if rows.ndim == 1:
             return json.loads(rows.tobytes().partition(b"\0")[0])
@@ -209,7 +209,7 @@ _KINDS: dict[str, type[BuiltInField]] = {
 
 
 def field_of(kind: str, dtype: Any, shape: Any) -> BuiltInField | None:
-    """For what dataset.json says; None: a user's own."""
+    """Make the field for an entry of dataset.json; None: a custom field."""
     if kind in ("ndarray", "torch_tensor"):
         return NDArrayField(dtype, tuple(shape))
     return _KINDS[kind]() if kind in _KINDS else None

@@ -16,7 +16,7 @@ class Field(ABC):
     @property
     @abstractmethod
     def metadata_type(self) -> np.dtype[Any]:
-        """What a sample's record has of it."""
+        """The dtype of the field's part of a sample's metadata record."""
         raise NotImplementedError
 
     @staticmethod
@@ -39,8 +39,8 @@ class Field(ABC):
 
 
 class BuiltInField(Field):
-    """One that the library knows, by `kind`, which is its name in
-    dataset.json, and `number`, which is its type's in a file."""
+    """A field of the library. `kind` is its name in dataset.json, and `number`
+    the number of its type in a file."""
 
     kind: str
     number: int

@@ -9,8 +9,8 @@ from ..._compiled import compile_code, find_numba
 
 
 class Compiler:
-    """Compiles functions of users' operations with numba, where it is
-    installed. What this package has itself needs none."""
+    """Compiles the functions of custom operations with numba, if it is
+    installed. The operations of this package need no numba."""
 
     is_enabled = True
     num_threads = 1
@@ -21,7 +21,7 @@ class Compiler:
 
     @classmethod
     def set_num_threads(cls, n: int) -> None:
-        """Of compiled code; torch's threads are not touched."""
+        """Set the number of threads of compiled code, and not of torch."""
         cls.num_threads = n if n > 0 else len(os.sched_getaffinity(0))
 
     @classmethod

@@ -10,8 +10,8 @@ from .state import State
 
 
 class Operation(ABC):
-    """What is done to a batch of one field; as FFCV's, for operations of
-    users.
+    """An operation on a batch of one field. Like FFCV's class, it is the base of
+    custom operations.
 
     `generate_code()` gives a function of the batch and of the memory that
     `declare_state_and_memory()` asked for. Where the state that it declares

@@ -8,7 +8,7 @@ from .operation import Operation
 
 
 def is_decoder(op: Any) -> bool:
-    """Of this package, or a subclass."""
+    """Whether an operation is a decoder of this package, or of a subclass."""
     from ..decoders import Decoder
     return isinstance(op, Decoder)
 
@@ -31,8 +31,8 @@ class PipelineSpec:
 
     def accept_decoder(self, Decoder: type[Operation],
                        output_name: str = "") -> None:
-        """Give it a decoder: the first transform if that is one, else of this
-        class. A pipeline that says nothing makes tensors."""
+        """Set the decoder: the first transform if that is a decoder, otherwise
+        an instance of this class. An empty pipeline makes tensors."""
         ops = self.transforms
         if self.decoder is None and ops and (
                 is_decoder(ops[0]) or isinstance(ops[0], Decoder)):

@@ -7,9 +7,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class State:
-    """What is known of the values between two operations: whether they are
-    NumPy arrays for compiled code (`jit_mode`) or tensors, and where, and the
-    shape of one sample."""
+    """Describes the values between two operations: NumPy arrays for compiled
+    code (`jit_mode`) or tensors, their device, and the shape of one sample."""
 
     jit_mode: bool
     device: Any

@@ -31,13 +31,13 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 class BuiltIn(Operation):
-    """An operation that this package has: one class is all there is to it, with
-    FFCV's arguments, its text, and what it does where there is none.
+    """An operation of this package. One class contains all of it: FFCV's
+    arguments, the pipeline string, and an implementation in Python.
 
-    native() gives its text at the end of a chain and says what the chain is
-    then; "" where the library has nothing to do, None where it cannot.
-    apply() is the same in Python, on a batch, and gives an array for an array
-    and a tensor for a tensor.
+    native() returns the string that a chain is extended by, and updates the
+    chain. If the library has nothing to do, it returns ""; if the library cannot
+    run the operation, it returns None. apply() is the same operation in Python
+    on a batch. It returns an array for an array, and a tensor for a tensor.
     """
 
     # Whether generate_code() makes its values, as for a user's class.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of FFCV's forks: those that are decoders here, and those that have no
-operation here yet, which say so when they are made."""
+"""Names of FFCV's forks. Some are decoders here. For those that have no operation
+here yet, the constructor raises an error that names a replacement."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -107,7 +107,7 @@ class RandAugment(_Missing):
 
 
 class _Drawn(_Missing):
-    """What a fork gives of the numbers that another operation drew."""
+    """A fork's access to the random numbers of another operation."""
 
     instead = ("numbers that an operation draws are not given out; draw them "
                "in an operation of yours, or use torchvision's v2, which "

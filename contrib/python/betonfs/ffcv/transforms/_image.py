@@ -177,7 +177,7 @@ class _Colour(ImageOperation):
         return f"{self.text}({number(self.magnitude)}, p={number(self.p)})"
 
     def other(self, image: Images) -> Any:
-        """What an image is blended with."""
+        """The image that each image is blended with."""
         raise NotImplementedError
 
     def images(self, images: Images, draws: Draws) -> Images:
@@ -217,7 +217,7 @@ class RandomContrast(_Colour):
 
 
 class RandomSaturation(_Colour):
-    """Blends with the greys."""
+    """Blends with the grays."""
 
     text = "saturation"
 
@@ -493,7 +493,7 @@ def _grey(image: Images) -> Images:
 
 
 def _turn(turns: float) -> NDArray[np.float64]:
-    """Of colors, about the axis of greys."""
+    """The matrix that rotates colors about the axis of grays."""
     s, c = math.sin(2 * math.pi * turns), math.cos(2 * math.pi * turns)
     d, e = (1 - c) / 3, math.sqrt(1 / 3) * s
     return np.array([[c + d, d - e, d + e], [d + e, c + d, d - e],
@@ -502,7 +502,7 @@ def _turn(turns: float) -> NDArray[np.float64]:
 
 def _crops(height: int, width: int, scale: Pair, ratio: Pair,
            draws: Draws) -> list[tuple[int, int, int, int]]:
-    """Row, column, height and width, by the rule of beton-transforms(7)."""
+    """Row, column, height and width, by the rule of beton-operations(7)."""
     shape = width / height
     h = round(width / ratio[0]) if shape < ratio[0] else height
     w = round(height * ratio[1]) if shape > ratio[1] else width
@@ -533,7 +533,8 @@ def _parts(height: int, width: int, scale: Pair, ratio: Pair,
 
 
 def _weights(source: int, size: int, shrink: bool) -> NDArray[np.float64]:
-    """What each pixel of one side is made of, as OpenCV's INTER_AREA."""
+    """The weights of source pixels for each pixel of one side, as in OpenCV's
+    INTER_AREA."""
     scale = source / size
     out = np.zeros((size, source))
     if shrink:

@@ -101,7 +101,7 @@ class LabelMixup(BuiltIn):
 
 
 class MixupToOneHot(BuiltIn):
-    """What LabelMixup gives, as a share for every class."""
+    """Convert the result of LabelMixup to one weight for every class."""
 
     def __init__(self, num_classes: int) -> None:
         super().__init__()

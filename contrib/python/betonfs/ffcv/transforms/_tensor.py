@@ -12,7 +12,7 @@ from .._chain import BYTES, IMAGE, SCALAR, Chain, numbers
 from .._draws import Draws
 from ._base import BuiltIn, numpy_dtype, torch_dtype
 
-# What the library does as torch does it; not fractions to whole numbers.
+# Conversions of the library that equal torch's; not fractions to whole numbers.
 _WORDS = {"float16": "half", "float32": "float", "float64": "double",
           "int32": "int32", "int64": "int64"}
 _EXACT = {"uint8": _WORDS.keys(), "int64": {"float32", "float64"},
