@@ -8,7 +8,7 @@
 #   sdist                  source distribution of the Python package, in dist/
 #   wheel                  sdist, and a manylinux wheel by PYTHON, in dist/
 #   check                  lint, unit and e2e
-#   lint                   check includes, headers, symbols, pages, versions
+#   lint                   check includes, headers, symbols, pages, language
 #   unit                   run unit tests, and replay the fuzzers' corpora
 #   e2e                    test programs and Python; mounts need /dev/fuse
 #   docs                   the documentation site in build/docs/html, with Sphinx
@@ -301,6 +301,8 @@ lint: all
 	@sh tests/lint/docs.sh $(BUILD)
 	@sh tests/lint/version.sh
 	@sh tests/lint/environment.sh
+	@python3 tests/lint/words.py
+	@sh tests/lint/spelling.sh
 	@echo "lint: passed"
 e2e: python bench
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)

@@ -216,7 +216,7 @@ static int compile(const struct device *d, const char *key, struct code *code)
 	return r;
 }
 
-/* Kept images end with a zero, as PTX must. */
+/* Cached code ends with a zero, as PTX must. */
 static int load_kept(const struct device *d, const char *key, struct code *code)
 {
 	uint8_t *bytes, *image;

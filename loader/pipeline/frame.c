@@ -158,7 +158,7 @@ int frame_start(struct frame *f, const struct pipeline_value *value,
 	return value->mode == BETON_MODE_RAW ? start_raw(f) : start_jpeg(f);
 }
 
-/* Uses the kept image from now on. */
+/* Uses the cached image from now on. */
 static void take_up(struct frame *f, const struct cached_image *kept)
 {
 	f->is_baseline = kept->has_planes;

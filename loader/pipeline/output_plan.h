@@ -41,7 +41,7 @@ struct output_plan {
 	size_t num_nested;
 	size_t first_half;    /* passes before `pair', or all */
 	struct chain rest;    /* operations of a GPU, after the last pass */
-	enum quality quality; /* of the first pass, and of kept images */
+	enum quality quality; /* of the first pass, and of cached images */
 	uint64_t cache_size;  /* bytes; 0: no cache */
 	size_t cache_at;      /* geometries before cache() */
 	struct value_store *cache; /* NULL: keeps nothing */

@@ -260,7 +260,7 @@ static void measure_filter(struct filter *f, const struct shares *shares,
 }
 
 /*
- * Adds the shares of pixels to those of their samples; `first` is the first
+ * Adds pixels, by their filter weights, to their samples; `first` is the first
  * sample.
  */
 static void spread(const struct filter_source *s, struct pixels p,

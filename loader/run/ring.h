@@ -53,7 +53,7 @@ const struct cursor *ring_cursor(const struct ring *ring);
 /* The epoch of the next batch. For any thread. */
 uint64_t ring_epoch(struct ring *ring);
 
-/* The side, CPU or GPU, that finishes the rows of batches begun now. For
+/* The side, CPU or GPU, that finishes the samples of new batches. For
    any thread. */
 enum offload_side ring_side(struct ring *ring);
 

@@ -383,7 +383,7 @@ def test_a_name_adds_no_line_to_the_options(val, tmp_path, mount_all):
                      "zero-copy")
 
 
-# --- SPECs ---
+# --- sampling specs ---
 
 def test_a_default_is_resolved_for_each(train, val, mount_all, mount):
     options = "-o", "order=quasi_random,window=4KiB,batch=3"

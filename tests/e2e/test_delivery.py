@@ -76,8 +76,7 @@ def check(data, raw, epoch, number):
 
 @pytest.fixture(scope="module")
 def truth(data):
-    """A function that checks a batch in full when its digest comes for the
-    first time, and compares digests after that."""
+    """A function that checks a batch in full when its digest is new, and compares digests after that."""
     known, lock = {}, threading.Lock()
 
     def is_true(raw, epoch, number):

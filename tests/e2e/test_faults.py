@@ -27,7 +27,7 @@ BATCHES = N // BATCH
 EIO = 5
 SPEC = f"order=random,batch={BATCH},seed=3,drop_last=0"
 SIZE = 85, 105
-# Far from each other: a loader is up to 20 batches ahead.
+# Far from each other: a loader prefetches up to 20 batches.
 FAILS_AT, HEALS_AT = 5, 50
 ENOUGH = 22      # of a mount, which is 2 ahead
 CACHES = {"os": "cache=os", "process": "cache=process,cache_size=16MiB"}

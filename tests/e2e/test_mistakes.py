@@ -142,7 +142,7 @@ ERRORS = [
     (dict(num_workers=2, workers=2), TypeError, "num_workers= workers="),
     (dict(pad="none"), ValueError, "pad='none' repeat drop"),
     (dict(order="weighted"), ValueError, "weights= list with weights"),
-    (dict(rank=2, world_size=2), ValueError, "rank 2 world 2 from 0 to 1"),
+    (dict(rank=2, world_size=2), ValueError, "rank 2 world size 2 from 0 to 1"),
     (dict(spec=3), TypeError, "spec=3 text order="),
     (dict(order="shuffled"), ValueError, "order=shuffled random sequential"),
     # A text is true, and True is 1.
@@ -594,7 +594,7 @@ ENVIRONMENT = [
     (dict(RANK="0.0", WORLD_SIZE="2"), "RANK='0.0' whole number"),
     (dict(RANK="-1", WORLD_SIZE="2"), "RANK='-1' from 0"),
     (dict(RANK="0", WORLD_SIZE="0"), "WORLD_SIZE='0' from 1"),
-    (dict(RANK="2", WORLD_SIZE="2"), "rank 2 world 2 from 0 to 1"),
+    (dict(RANK="2", WORLD_SIZE="2"), "rank 2 world size 2 from 0 to 1"),
     (dict(BETON_JOB="x" * 100), "BETON_JOB 100 64 ASCII"),
     (dict(BETON_SYNTHETIC="fast"), "BETON_SYNTHETIC `fast' constant"),
 ]

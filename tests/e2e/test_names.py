@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that readers make up: SPECs, epochs and batches never run out."""
+"""Arbitrary names: sampling specs, epochs and batches never run out."""
 import ctypes
 import errno
 import os

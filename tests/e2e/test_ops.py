@@ -35,7 +35,7 @@ def truncated(v):
     return np.clip(v, 0, 255).astype(np.uint8)
 
 
-def grey(x):
+def gray(x):
     x = x.astype(F)
     return F(0.2989) * x[..., 0] + F(0.587) * x[..., 1] + F(0.114) * x[..., 2]
 
@@ -72,7 +72,7 @@ def contrast(x, d):
     f = factor(d, 0.7, 0.8)
     if f == 1:
         return x
-    mean = F(grey(x).astype(np.uint8).mean(dtype=np.float64))
+    mean = F(gray(x).astype(np.uint8).mean(dtype=np.float64))
     return truncated(f * x.astype(F) + (F(1) - f) * mean)
 
 
@@ -84,9 +84,9 @@ def color_jitter(x, d):
     if not on:
         return x
     v = np.clip(f[0] * v, 0, 255)
-    mean = F(sum(grey(v).ravel().tolist()) / (H * W))
+    mean = F(sum(gray(v).ravel().tolist()) / (H * W))
     v = np.clip(f[1] * v + (F(1) - f[1]) * mean, 0, 255)
-    v = np.clip(f[2] * v + ((F(1) - f[2]) * grey(v))[..., None], 0, 255)
+    v = np.clip(f[2] * v + ((F(1) - f[2]) * gray(v))[..., None], 0, 255)
     c, s = np.cos(2 * np.pi * t), np.sin(2 * np.pi * t)
     e, s = (1 - c) / 3, np.sqrt(1 / 3) * s
     m = F(c + e), F(e - s), F(e + s)

@@ -92,4 +92,11 @@ for page in $(find fs loader -name "*.[1578]" | sort); do
             complain "$page: there is no page $name"
     done
 done
+# contrib/HACKING.md names files, directories and rooms that exist. Capital
+# letters and * stand for any name.
+for name in $(grep -oE '`(fs|loader|include|tests|contrib)/[a-z0-9_./-]+`' \
+    contrib/HACKING.md | tr -d '`' | sort -u); do
+    [ -e "$name" ] || [ -e "$name.c" ] || [ -e "$name.h" ] ||
+        complain "contrib/HACKING.md: there is no $name"
+done
 exit $bad

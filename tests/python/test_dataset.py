@@ -379,7 +379,7 @@ def test_a_sampler_is_no_subset(tmp_path):
     for sampler in (data.RandomSampler(range(12)),
                     data.DistributedSampler(range(12), 2, 0),
                     data.WeightedRandomSampler([1.0] * 12, 12)):
-        with pytest.raises(TypeError, match="draws anew in every epoch"):
+        with pytest.raises(TypeError, match="draws again in every epoch"):
             betonfs.Loader(tmp_path / "d", 4, subset=sampler)
     part = data.SubsetRandomSampler([3, 5, 7, 9])
     with betonfs.Loader(tmp_path / "d", 4, subset=part) as loader:

@@ -226,7 +226,7 @@ static double grey_of(const float v[3])
 	return 0.2989 * v[0] + 0.587 * v[1] + 0.114 * v[2];
 }
 
-/* In float64 here, so a value may be truncated to its neighbour. */
+/* In float64 here, so a value may be truncated to its neighbor. */
 static void jittered(const uint8_t in[3], double mean, uint8_t out[3])
 {
 	/* The turn is 0.4 (2 * 0.9 - 1) = 0.32. */
@@ -234,15 +234,15 @@ static void jittered(const uint8_t in[3], double mean, uint8_t out[3])
 	const double m[3] = { c + (1 - c) / 3, (1 - c) / 3 - sqrt(1 / 3.) * s,
 			      (1 - c) / 3 + sqrt(1 / 3.) * s };
 	float v[3], w[3];
-	double grey;
+	double gray;
 
 	for (int i = 0; i < 3; i++)
 		v[i] = limited(1.25 * in[i]);
 	for (int i = 0; i < 3; i++)
 		v[i] = limited(0.7 * v[i] + 0.3 * mean);
-	grey = grey_of(v);
+	gray = grey_of(v);
 	for (int i = 0; i < 3; i++)
-		w[i] = limited(1.5 * v[i] - 0.5 * grey);
+		w[i] = limited(1.5 * v[i] - 0.5 * gray);
 	for (int i = 0; i < 3; i++)
 		out[i] = (uint8_t)limited(m[0] * w[i] + m[1] * w[(i + 1) % 3] +
 					  m[2] * w[(i + 2) % 3]);

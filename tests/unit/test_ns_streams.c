@@ -70,7 +70,7 @@ static struct ns_object lookup(struct fixture *f, struct ns_object dir,
 	return entry.object;
 }
 
-/* A SPEC of this seed, and below it an epoch and a batch. */
+/* A sampling spec of this seed, and below it an epoch and a batch. */
 static struct ns_object batch_of(struct fixture *f, unsigned seed, uid_t user)
 {
 	char text[64];

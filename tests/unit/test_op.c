@@ -525,7 +525,7 @@ static double zero_and_more(void *position)
 }
 
 /* A pixel through an operation that draws these. */
-static void colour(const char *text, enum dtype in, float v[3])
+static void color(const char *text, enum dtype in, float v[3])
 {
 	struct args args;
 	float operands[OP_OPERANDS_MAX];
@@ -544,39 +544,39 @@ static void colour(const char *text, enum dtype in, float v[3])
 		v[c] = op->point(v[c], operands);
 }
 
-static bool is_colour(const char *text, enum dtype in, float r, float g,
+static bool is_color(const char *text, enum dtype in, float r, float g,
 		      float b)
 {
 	float v[3] = { 200, 100, 3 };
 
-	colour(text, in, v);
+	color(text, in, v);
 	return v[0] == r && v[1] == g && v[2] == b;
 }
 
 static void colors_are_what_the_manual_defines(void)
 {
-	float grey = 0.2989F * 200 + 0.587F * 100 + 0.114F * 3;
+	float gray = 0.2989F * 200 + 0.587F * 100 + 0.114F * 3;
 
 	/* 1 - 0.5 + 0.75 (1.5 - 0.5) is 1.25. */
-	CHECK(is_colour("brightness(0.5)", DTYPE_U1, 250, 125, 3.75F));
-	CHECK(is_colour("brightness(0.5, 0)", DTYPE_U1, 200, 100, 3));
-	CHECK(is_colour("brightness(3)", DTYPE_U1, 600, 300, 9));
-	CHECK(is_colour("saturation(0.5)", DTYPE_U1, 250 - 0.25F * 118,
+	CHECK(is_color("brightness(0.5)", DTYPE_U1, 250, 125, 3.75F));
+	CHECK(is_color("brightness(0.5, 0)", DTYPE_U1, 200, 100, 3));
+	CHECK(is_color("brightness(3)", DTYPE_U1, 600, 300, 9));
+	CHECK(is_color("saturation(0.5)", DTYPE_U1, 250 - 0.25F * 118,
 			125 - 0.25F * 118, 3.75F - 0.25F * 118));
-	CHECK(is_colour("saturation(0.5)", DTYPE_F4, 250 - 0.25F * grey,
-			125 - 0.25F * grey, 3.75F - 0.25F * grey));
-	CHECK(is_colour("saturation(0.5, 0)", DTYPE_U1, 200, 100, 3));
-	CHECK(is_colour("grayscale", DTYPE_U1, grey, grey, grey));
-	CHECK(is_colour("grayscale(0)", DTYPE_U1, 200, 100, 3));
-	CHECK(is_colour("invert", DTYPE_U1, 55, 155, 252));
-	CHECK(is_colour("invert(0)", DTYPE_U1, 200, 100, 3));
-	CHECK(is_colour("solarize", DTYPE_U1, 55, 100, 3));
-	CHECK(is_colour("solarize(100)", DTYPE_U1, 55, 155, 3));
-	CHECK(is_colour("solarize(100, 0)", DTYPE_U1, 200, 100, 3));
-	CHECK(is_colour("posterize(1)", DTYPE_U1, 128, 0, 0));
-	CHECK(is_colour("posterize(7)", DTYPE_U1, 200, 100, 2));
-	CHECK(is_colour("posterize(8)", DTYPE_U1, 200, 100, 3));
-	CHECK(is_colour("posterize(1, 0)", DTYPE_U1, 200, 100, 3));
+	CHECK(is_color("saturation(0.5)", DTYPE_F4, 250 - 0.25F * gray,
+			125 - 0.25F * gray, 3.75F - 0.25F * gray));
+	CHECK(is_color("saturation(0.5, 0)", DTYPE_U1, 200, 100, 3));
+	CHECK(is_color("grayscale", DTYPE_U1, gray, gray, gray));
+	CHECK(is_color("grayscale(0)", DTYPE_U1, 200, 100, 3));
+	CHECK(is_color("invert", DTYPE_U1, 55, 155, 252));
+	CHECK(is_color("invert(0)", DTYPE_U1, 200, 100, 3));
+	CHECK(is_color("solarize", DTYPE_U1, 55, 100, 3));
+	CHECK(is_color("solarize(100)", DTYPE_U1, 55, 155, 3));
+	CHECK(is_color("solarize(100, 0)", DTYPE_U1, 200, 100, 3));
+	CHECK(is_color("posterize(1)", DTYPE_U1, 128, 0, 0));
+	CHECK(is_color("posterize(7)", DTYPE_U1, 200, 100, 2));
+	CHECK(is_color("posterize(8)", DTYPE_U1, 200, 100, 3));
+	CHECK(is_color("posterize(1, 0)", DTYPE_U1, 200, 100, 3));
 }
 
 static void resize_of_one_number_keeps_the_aspect_as_torchvision(void)

@@ -316,7 +316,7 @@ static void test_ascending_ids_cost_no_second_list(void)
 	subset_close_all(s);
 }
 
-/* --- in a SPEC --- */
+/* --- in a sampling spec --- */
 
 static char why[SPEC_WHY_SIZE];
 

@@ -98,7 +98,7 @@ def quoted(name: str) -> str:
 
 
 def word_or_string(text: str) -> str:
-    """The text as it is, or as a string where it is no word of a pipeline."""
+    """The text as it is, or as a string where it is no identifier of a pipeline."""
     return text if _WORD.fullmatch(text) else quoted(text)
 
 

@@ -148,7 +148,7 @@ def _caption(row: Mapping[str, Any], but: Iterable[str]) -> str:
 
 
 class Shown:
-    """Rows of batches as a grid: a notebook shows it, `save()` writes a file
+    """Samples of batches as a grid: a notebook shows it, `save()` writes a file
     that is complete by itself, `html` is the text.
 
         loader.show(16).save("look.html")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An epoch as FFCV runs it: a thread that makes batches ahead. It serves
+"""An epoch as FFCV runs it: a thread that prefetches batches. It serves
 subclasses of Loader, and may be subclassed; a Loader's own iteration is the
 library's."""
 from __future__ import annotations

@@ -217,7 +217,7 @@ class RandomContrast(_Colour):
 
 
 class RandomSaturation(_Colour):
-    """Blends with the greys."""
+    """Blends with the grays."""
 
     text = "saturation"
 
