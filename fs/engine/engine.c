@@ -888,7 +888,8 @@ static void stage_stats(struct engine *e, struct engine_stats *out)
 
 void engine_stats(struct engine *e, struct engine_stats *out)
 {
-	*out = (struct engine_stats){ .direct = atomic_load(&e->direct) };
+	*out = (struct engine_stats){ 0 };
+	out->direct = atomic_load(&e->direct);
 	slots_stats(e->slots, &out->slots);
 	if (e->cache)
 		cache_stats(e->cache, &out->cache);

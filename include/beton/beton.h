@@ -9,12 +9,33 @@
  *   - sizes and offsets are in bytes, sample and batch numbers count from 0;
  *   - strings are UTF-8 and end in NUL;
  *   - x_close() takes NULL;
- *   - if a struct has a member `size`, the caller sets it to the struct's
- *     sizeof. Caller and library may be of different versions: members that one
- *     of them does not have are 0. All other structs keep their members and
- *     their layout as long as the soname of the library stays the same;
  *   - the library prints nothing, changes no signal handler, never exits and
  *     has no global state. Messages go to the log callback of the handle.
+ *
+ * A program that was linked with one version of the library runs with each later
+ * version that has the same soname, and a program that is compiled anew needs no
+ * change. For structs that means:
+ *
+ *   - they may grow at the end if they begin with a member `size`. The caller
+ *     sets it to the struct's sizeof. Members that the caller or the library
+ *     does not have are 0. If a caller sets a member that the library does not
+ *     have, the function returns -EINVAL.
+ *     Input: struct beton_loader_options, struct beton_dataset_options,
+ *     struct beton_writer_options. Output: struct beton_throughput_stats;
+ *   - struct beton_batch belongs to the library. It may grow at the end, so copy
+ *     its members and not the struct;
+ *   - all other structs keep their members, their layout and their size.
+ *     Output, filled in memory of the caller: struct beton_loader_info,
+ *     struct beton_output, struct beton_stage_stats,
+ *     struct beton_image_cache_stats, struct beton_field, struct beton_value,
+ *     struct beton_writer_value. Output, in memory of the library:
+ *     struct beton_tensor. Input: struct beton_writer_field,
+ *     struct beton_writer_image, struct beton_writer_recipe,
+ *     struct beton_image, struct beton_image_part. In files:
+ *     struct beton_batch_header, struct beton_batch_field,
+ *     struct beton_batch_value, struct beton_array_header.
+ *
+ * Enums may get more values at the end.
  */
 #ifndef BETON_BETON_H
 #define BETON_BETON_H
