@@ -192,7 +192,9 @@ def test_what_the_metadata_say(distributions):
         assert of.get_payload().strip() == readme.strip()
         assert (of["License-Expression"] or of["License"]) == "Apache-2.0"
         assert of["License-File"] == "LICENSE"
-        assert of.get_all("Requires-Dist") == ["numpy"]
+        # Old setuptools omit it in source distributions.
+        if path.suffix == ".whl":
+            assert of.get_all("Requires-Dist") == ["numpy"]
         classifiers = of.get_all("Classifier")
         assert "Operating System :: POSIX :: Linux" in classifiers
         # PEP 639: an expression excludes these.
