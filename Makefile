@@ -9,6 +9,7 @@
 #   lint                   check includes, headers, symbols, pages, versions
 #   unit                   run unit tests, and replay the fuzzers' corpora
 #   e2e                    test programs and Python; mounts need /dev/fuse
+#   docs                   the documentation site in build/docs/html, with Sphinx
 #   bench                  build what contrib/bench/gpu runs, with its tests
 #   fuzz                   run libFuzzer for 60 s per harness; needs clang
 #   format                 run clang-format on all tracked C files
@@ -298,6 +299,11 @@ fuzz: $(fuzzers)
 	  echo "  FUZZ  $$n"; \
 	  $$f $(or $(FUZZ),-max_total_time=60) $(BUILD)/corpus/$$n tests/fuzz/corpus/$$n || exit 1; done
 
+# The documentation site; contrib/docs/site checks that its packages are there.
+docs: python $(BUILD)/man/man3/stamp
+	$(call say,GEN)
+	$(Q)$(PYTHON) contrib/docs/site $(BUILD)
+
 compile_commands.json: ; bear --output $@ -- $(MAKE) -B all $(units)
 format: ; clang-format -i $(shell git ls-files '*.c' '*.h')
 
@@ -319,4 +325,4 @@ clean: ; rm -rf build build-* compile_commands.json
 # The comment at the top of this file, up to the line before "One makefile".
 help: ; @sed -n '/^# One makefile/q; s/^# \{0,1\}//p' Makefile
 FORCE:
-.PHONY: help all python check unit lint e2e bench fuzz format install clean FORCE
+.PHONY: help all python check unit lint e2e docs bench fuzz format install clean FORCE
