@@ -23,10 +23,10 @@ myst_heading_anchors = 3
 myst_enable_extensions = []
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented"
+autodoc_typehints = "none"
 napoleon_numpy_docstring = True
 napoleon_google_docstring = False
+napoleon_use_param = False
 
 html_theme = "furo"
 html_title = f"betonfs {release}"

@@ -22,12 +22,16 @@ MANUALS = [p for folder in ("fs", "loader")
            for p in (ROOT / folder).rglob("*.[1578]")]
 
 
+BOXES = "div", "section", "article", "table", "aside", "pre", "dl"
+
+
 class Page(html.parser.HTMLParser):
     """Links, anchors and the text of a page."""
 
     def __init__(self, path):
         super().__init__()
         self.links, self.ids, self.text, self.hidden = [], set(), [], 0
+        self.open, self.crossed = [], []
         self.feed(path.read_text())
         self.text = " ".join(" ".join(self.text).split())
 
@@ -36,9 +40,13 @@ class Page(html.parser.HTMLParser):
         self.ids |= {found.get("id"), found.get("name")}
         self.links += [found[a] for a in ("href", "src") if found.get(a)]
         self.hidden += tag in ("script", "style")
+        if tag in BOXES:
+            self.open.append(tag)
 
     def handle_endtag(self, tag):
         self.hidden -= tag in ("script", "style")
+        if tag in BOXES and (not self.open or self.open.pop() != tag):
+            self.crossed.append((tag, self.getpos()))
 
     def handle_data(self, data):
         if not self.hidden:
@@ -94,6 +102,12 @@ def test_no_link_is_dead(pages, site):
                 assert anchor in pages[to].ids, (path, link)
             checked += 1
     assert checked > 2000
+
+
+def test_boxes_are_closed(pages):
+    """Otherwise the parts of a page stand beside each other."""
+    for path, page in pages.items():
+        assert not page.crossed and not page.open, path
 
 
 def test_references_to_manual_pages_are_links(pages):
