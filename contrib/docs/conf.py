@@ -17,6 +17,7 @@ exclude_patterns = ["pictures/*.md"]
 source_suffix = {".md": "markdown"}
 nitpicky = False
 default_role = "code"
+smartquotes = False
 highlight_language = "none"
 
 myst_heading_anchors = 3
