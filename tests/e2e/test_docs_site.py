@@ -61,6 +61,7 @@ def build(out, **env):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
+    import package  # noqa: F401  skips where there is no package
     out = tmp_path_factory.mktemp("site")
     r = build(out)
     if "not found; install the packages" in r.stderr:
