@@ -17,16 +17,17 @@ exclude_patterns = ["pictures/*.md"]
 source_suffix = {".md": "markdown"}
 nitpicky = False
 default_role = "code"
+smartquotes = False
 highlight_language = "none"
 
 myst_heading_anchors = 3
 myst_enable_extensions = []
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented"
+autodoc_typehints = "none"
 napoleon_numpy_docstring = True
 napoleon_google_docstring = False
+napoleon_use_param = False
 
 html_theme = "furo"
 html_title = f"betonfs {release}"
@@ -51,30 +52,31 @@ def links(line):
 
 def escaped(line):
     """Without marks of reStructuredText that are none here, outside of code."""
+    line = re.sub(r"`([^`']+)'", r"``\1``", line)
     parts = re.split(r"(``.*?``|:\w+:`.*?`|`[^`]*`)", line)
     return "".join(p if i % 2 else re.sub(r"[*|]|_(?!\w)", r"\\\g<0>", p)
                    for i, p in enumerate(parts))
 
 
 def docstring(app, what, name, obj, options, lines):
-    """Our docstrings are text: an indented block is code, except in sections
-    such as Parameters and in the functions of betonfs.ops, whose blocks list
-    parameters."""
-    out, code, sections = [], False, False
-    is_op = name.startswith("betonfs.ops.") and what == "function"
+    """Our docstrings are text: an indented block after a blank line is code,
+    except in sections such as Parameters, in the explanation of a word, and in
+    the functions of betonfs.ops, whose blocks list parameters."""
+    out, code, explains = [], False, False
+    other = name.startswith("betonfs.ops.") and what == "function"
     for i, line in enumerate(lines):
         following = lines[i + 1] if i + 1 < len(lines) else ""
-        sections = sections or bool(re.fullmatch(r"-{3,}", following))
+        if re.fullmatch(r"-{3,}", following):
+            other = True
+        indented = following.startswith("    ")
+        out.append(line if code and (not line or line.startswith("    "))
+                   or re.fullmatch(r"-{3,}", line) else links(escaped(line)))
         if line and not line.startswith("    "):
-            code = False
-        elif line and not (code or sections or is_op) and out \
-                and not out[-1].endswith("::") and not out[-1]:
-            previous = next((p for p in reversed(out) if p), "")
+            code, explains = False, indented
+        elif not line and indented and not (code or other or explains):
             code = True
-            if not previous.endswith("::"):
+            if not next((p for p in reversed(out) if p), "").endswith("::"):
                 out += [".. code-block:: python", ""]
-        is_text = not code and not re.fullmatch(r"-{3,}", line)
-        out.append(links(escaped(line)) if is_text else line)
     lines[:] = out
 
 

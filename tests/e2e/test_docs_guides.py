@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every code block of the guides, the quickstart and the page on installing runs
-and prints what the page shows."""
+"""Every code block of the pages of contrib/docs runs, and prints what the page
+shows."""
 import re
 import textwrap
 
@@ -11,9 +11,12 @@ import package  # noqa: F401  skips where there is no package
 
 DOCS = blocks.ROOT / "contrib/docs"
 PAGES = sorted([*DOCS.glob("guides/*.md"), DOCS / "quickstart.md",
-                DOCS / "install.md", DOCS / "index.md"])
+                *DOCS.glob("design/*.md"), DOCS / "install.md",
+                DOCS / "index.md", DOCS / "faq.md", DOCS / "python-api.md"])
 # Data of blocks that only show the shape of a program.
-GIVEN = {"index.md": ["train"]}
+GIVEN = {"index.md": ["train"], "faq.md": ["train"],
+         "python-api.md": ["train"], "orders.md": ["train"],
+         "formats.md": ["train"]}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda p: p.stem)
@@ -21,7 +24,7 @@ def test_every_block_runs(path, tmp_path):
     ran, reasons = blocks.run_page(path, tmp_path, GIVEN.get(path.name, ()))
     for reason in reasons:
         print("left out:", reason)
-    if not ran:
+    if reasons and not ran:
         pytest.skip("; ".join(reasons))
 
 
@@ -29,12 +32,12 @@ def test_every_kind_of_block_is_one_that_runs():
     """A block without a language is text; any other language is a mistake."""
     for path in PAGES:
         kinds = re.findall(r"^```(\S+)", path.read_text(), re.M)
-        assert set(kinds) <= {*blocks.KINDS, "{toctree}", "text", "yaml"}, path
+        assert set(kinds) <= {*blocks.KINDS, "{toctree}", "{eval-rst}"}, path
 
 
 def test_the_guides_have_blocks():
     for path in DOCS.glob("guides/*.md"):
-        assert len(blocks.blocks(path)) >= 2, path
+        assert len(blocks.blocks(path)) >= 1, path
 
 
 # --- the runner itself -------------------------------------------------------

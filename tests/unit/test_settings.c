@@ -178,7 +178,7 @@ static void test_what_was_chosen_stays(void)
 	CHECK(!d.options.cold_size);
 	CHECK(!strcmp(d.options.spec, "order=random"));
 	CHECK(!strcmp(d.options.pipeline, o.pipeline));
-	CHECK(strstr(message, "nothing taken; not taken, for the program"));
+	CHECK(strstr(message, "nothing taken; not taken, because the program"));
 	CHECK(strstr(message, "workers=3") && strstr(message, "window=64"));
 	defaults_fini(&d);
 }
