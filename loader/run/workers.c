@@ -114,7 +114,7 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	}
 	times->busy_ns += at - begin;
 	w->has_long_rows = at - begin >= (uint64_t)n * LONG_ROW_NS;
-	trace_span(w->lane->track, TRACE_ROWS, begin, at, batch->number, first);
+	trace_span(w->lane->track, TRACE_SAMPLES, begin, at, batch->number, first);
 	if (step_rows_done(t->step, n)) {
 		note_join(ring, t, step_join(t->step, &ring->options.plan));
 		feed_give_back(ring->options.feed, &t->step->input);
