@@ -9,6 +9,7 @@
 #   lint                   check includes, headers, symbols, pages, versions
 #   unit                   run unit tests, and replay the fuzzers' corpora
 #   e2e                    test programs and Python; mounts need /dev/fuse
+#   pictures               draw the pictures of the documentation again
 #   bench                  build what contrib/bench/gpu runs, with its tests
 #   fuzz                   run libFuzzer for 60 s per harness; needs clang
 #   format                 run clang-format on all tracked C files
@@ -298,6 +299,13 @@ fuzz: $(fuzzers)
 	  echo "  FUZZ  $$n"; \
 	  $$f $(or $(FUZZ),-max_total_time=60) $(BUILD)/corpus/$$n tests/fuzz/corpus/$$n || exit 1; done
 
+# A script per picture. It draws into contrib/docs/pictures.
+pictures := $(patsubst %,picture-%,$(notdir $(filter-out %.py %__pycache__,$(wildcard contrib/docs/draw/*))))
+pictures: $(pictures)
+$(pictures): picture-%: all python
+	$(call say,DRAW)
+	$(Q)BUILD=$(abspath $(BUILD)) $(PYTHON) contrib/docs/draw/$*
+
 compile_commands.json: ; bear --output $@ -- $(MAKE) -B all $(units)
 format: ; clang-format -i $(shell git ls-files '*.c' '*.h')
 
@@ -319,4 +327,4 @@ clean: ; rm -rf build build-* compile_commands.json
 # The comment at the top of this file, up to the line before "One makefile".
 help: ; @sed -n '/^# One makefile/q; s/^# \{0,1\}//p' Makefile
 FORCE:
-.PHONY: help all python check unit lint e2e bench fuzz format install clean FORCE
+.PHONY: help all python check unit lint e2e pictures bench fuzz format install clean FORCE
