@@ -94,7 +94,7 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 
 	/* The program's callbacks run in this thread, too. */
 	float_mode_reset();
-	turns_push_range(ring, "beton rows");
+	turns_push_range(ring, "beton samples");
 	for (uint32_t i = 0; i < n; i++) {
 		if (step_run_row(t->step, &ring->options.plan, w->pipeline,
 				 first + i, &failure, &cost))

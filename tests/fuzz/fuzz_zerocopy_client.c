@@ -153,7 +153,7 @@ static void get_all(struct zerocopy_client *l, const struct script *s)
 		if (s->flags[i % s->n] & TELL)
 			zerocopy_client_tell(
 				l, &(struct rank_figures){ .epoch = i });
-		if (zerocopy_client_get(l, "batches/default/0/0.batch", &loan))
+		if (zerocopy_client_get(l, "batches/default/0/0.batch", NULL, &loan))
 			continue;
 		if (loan.size) {
 			sink = loan.bytes[0];

@@ -145,7 +145,7 @@ static int get(struct zerocopy_client *l, uint64_t epoch, uint64_t batch,
 	char path[128];
 
 	path_of(path, epoch, batch);
-	return zerocopy_client_get(l, path, out);
+	return zerocopy_client_get(l, path, NULL, out);
 }
 
 static void batches_come_as_they_are(void)
@@ -277,7 +277,7 @@ static void paths_that_are_no_batch_are_errors(void)
 	set_up(&f, 64 << 20);
 	l = lender_of(&f);
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		CHECK(zerocopy_client_get(l, bad[i], &loan) < 0 &&
+		CHECK(zerocopy_client_get(l, bad[i], NULL, &loan) < 0 &&
 		      !zerocopy_client_is_broken(l));
 	CHECK(!get(l, 0, 0, &loan));
 	check_bytes(&f, 0, 0, &loan);
