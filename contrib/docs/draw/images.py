@@ -37,16 +37,22 @@ def image(label, rng, width, height):
                    255).astype(np.uint8)
 
 
-def write(path, samples, width=500, height=375, seed=1, mode="jpg"):
-    """Write a dataset of images, sorted by class, with an int field `label`.
-    Widths and heights vary by a third around these."""
+def write(path, samples, width=500, height=375, seed=1, distinct=4):
+    """Write a dataset of JPEGs, sorted by class, with an int field `label`.
+    Widths and heights vary by a third around these. A class has so many distinct
+    images, which repeat."""
     rng = np.random.default_rng(seed)
+
+    def vary(size):
+        return round(size * rng.uniform(0.67, 1.33))
+
+    made = [[image(label, rng, vary(width), vary(height))
+             for _ in range(distinct)] for label in range(len(CLASSES))]
 
     def sample(i):
         label = i * len(CLASSES) // samples
-        w, h = (round(n * rng.uniform(0.67, 1.33)) for n in (width, height))
-        return {"image": image(label, rng, w, h), "label": label}
+        return {"image": made[label][i % distinct], "label": label}
 
     built.package().write(path, map(sample, range(samples)), length=samples,
-                          fields={"image": "image", "label": "int"}, mode=mode,
+                          fields={"image": "image", "label": "int"},
                           classes=CLASSES)
