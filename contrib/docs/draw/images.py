@@ -56,3 +56,24 @@ def write(path, samples, width=500, height=375, seed=1, distinct=4):
     built.package().write(path, map(sample, range(samples)), length=samples,
                           fields={"image": "image", "label": "int"},
                           classes=CLASSES)
+
+
+def scene(width, height):
+    """Pixels of a landscape: what is left and right, near and far differs."""
+    y, x = np.mgrid[:height, :width]
+    y, x = y / height, x / width
+
+    def paint(where, color):
+        pixels[where] = color
+
+    pixels = (np.array([70, 130, 200]) + y[..., None] * np.array(
+        [170, 90, 30])).clip(0, 255)
+    paint(np.hypot((x - 0.22) * width / height, y - 0.25) < 0.14,
+          (250, 210, 70))
+    paint(y > 0.62 + 0.1 * np.sin(7 * x), (90, 150, 80))
+    paint(y > 0.8 + 0.06 * np.sin(9 * x + 2), (50, 105, 60))
+    paint((abs(x - 0.7) < 0.14) & (abs(y - 0.66) < 0.16), (225, 220, 205))
+    paint((y < 0.5) & (y > 0.28 + 1.2 * abs(x - 0.7)), (180, 60, 50))
+    paint((abs(x - 0.64) < 0.03) & (abs(y - 0.62) < 0.05), (60, 80, 120))
+    paint((abs(x - 0.76) < 0.03) & (abs(y - 0.72) < 0.1), (110, 70, 50))
+    return pixels.astype(np.uint8)
