@@ -11,7 +11,7 @@
 #   lint                   check includes, headers, symbols, pages, language
 #   unit                   run unit tests, and replay the fuzzers' corpora
 #   e2e                    test programs and Python; mounts need /dev/fuse
-#   docs                   the documentation site in build/docs/html, with Sphinx
+#   docs pictures                   the documentation site in build/docs/html, with Sphinx
 #   bench                  build what contrib/bench/gpu runs, with its tests
 #   fuzz                   run libFuzzer for 60 s per harness; needs clang
 #   format                 run clang-format on all tracked C files
@@ -366,4 +366,4 @@ clean: ; rm -rf build build-* compile_commands.json
 # The comment at the top of this file, up to the line before "One makefile".
 help: ; @sed -n '/^# One makefile/q; s/^# \{0,1\}//p' Makefile
 FORCE:
-.PHONY: help all python sdist wheel check unit lint e2e docs bench fuzz format abi deb install uninstall clean FORCE
+.PHONY: help all python sdist wheel check unit lint e2e docs pictures bench fuzz format abi deb install uninstall clean FORCE

@@ -345,7 +345,7 @@ static void run_collation(struct ticket *t, struct trace_track *track)
 		r = get_slot(e, t->batch, &slot);
 	if (t->dest.bytes)
 		atomic_fetch_add(&e->direct, 1);
-	trace_span(track, TRACE_ASSEMBLE, (uint64_t)begin, (uint64_t)clock_ns(),
+	trace_span(track, TRACE_COLLATE, (uint64_t)begin, (uint64_t)clock_ns(),
 		   t->key.epoch, t->key.number);
 	t->done(t->arg, r, slot);
 }

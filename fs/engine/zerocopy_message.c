@@ -63,7 +63,7 @@ static const char *parse_number(const uint8_t *bytes, size_t size,
 	return NULL;
 }
 
-static const char *parse_tell(const uint8_t *bytes, size_t size,
+static const char *parse_report(const uint8_t *bytes, size_t size,
 			      struct zerocopy_message *out)
 {
 	struct zerocopy_report tell;
@@ -101,7 +101,7 @@ int zerocopy_parse(const void *bytes, size_t size, struct zerocopy_message *out,
 		*why = parse_number(bytes, size, out);
 		break;
 	case ZEROCOPY_REPORT:
-		*why = parse_tell(bytes, size, out);
+		*why = parse_report(bytes, size, out);
 		break;
 	default:
 		*why = "a message of an unknown kind";

@@ -48,8 +48,8 @@ static const struct {
 	bool is_counter;
 } kinds[TRACE_KINDS] = {
 	[TRACE_READ] = { .name = "read", .args = { "epoch", "batch" } },
-	[TRACE_ASSEMBLE] = { .name = "assemble", .args = { "epoch", "batch" } },
-	[TRACE_ROWS] = { .name = "rows", .args = { "batch", "first" } },
+	[TRACE_COLLATE] = { .name = "collate", .args = { "epoch", "batch" } },
+	[TRACE_SAMPLES] = { .name = "samples", .args = { "batch", "first" } },
 	[TRACE_DECODE] = { .name = "decode", .args = { "sample", "samples" } },
 	[TRACE_TRANSFORM] = { .name = "transform",
 			      .args = { "sample", "samples" } },

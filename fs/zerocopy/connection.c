@@ -362,7 +362,7 @@ static const char *on_cancel(struct connection *c, uint64_t number)
 	return NULL;
 }
 
-static const char *on_tell(struct connection *c,
+static const char *on_report(struct connection *c,
 			   const struct rank_figures *figures)
 {
 	struct rank_figures since;
@@ -414,7 +414,7 @@ static const char *on_message(struct connection *c, const void *bytes,
 	case ZEROCOPY_CANCEL:
 		return on_cancel(c, m.number);
 	case ZEROCOPY_REPORT:
-		return on_tell(c, &m.figures);
+		return on_report(c, &m.figures);
 	default:
 		holdings_forget(&c->held, m.number);
 		return NULL;

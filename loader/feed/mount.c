@@ -84,142 +84,6 @@ static int note(struct mount_feed *m, const char *name, int r)
 	return r;
 }
 
-static int read_batch(struct mount_feed *m, const char *name,
-		      struct buffer *into, uint64_t *size)
-{
-	return note(m, name, mounted_read(m->mounted, name, into, size));
-}
-
-/* Sample 0, for pipelines that need a fixed shape. */
-static int read_sample(struct mount_feed *m)
-{
-	struct buffer buffer = { NULL, 0 };
-	char name[NAME_IN_MOUNT],
-		why[BATCH_VIEW_WHY_SIZE] = "it has other fields";
-	struct batch_view view;
-	uint64_t size;
-	int r;
-
-	if (!m->base.facts.samples)
-		return 0;
-	snprintf(
-		name, sizeof(name),
-		"batches/order=sequential,batch=1,seed=0,drop_last=0/0/%0*d.batch",
-		(int)name_digits(m->base.facts.samples), 0);
-	r = read_batch(m, name, &buffer, &size);
-	if (!r) {
-		r = batch_view_init(&view, buffer.bytes, size, why);
-		if (!r)
-			r = description_add_sample(&m->base, &view);
-		if (r)
-			log_error(m->base.log, "%s/%s: %s", m->base.path, name,
-				  why);
-	}
-	buffer_fini(&buffer);
-	return r;
-}
-
-/* --- subsets, by the names of the mount --- */
-
-/* Writes the canonical text of a spec with this subset. The mount has a
-   directory of that name, and a link to it for any other spelling. */
-static int resolve_subset(struct mount_feed *m, const char *subset,
-			  char out[SPEC_TEXT_MAX])
-{
-	char name[NAME_IN_MOUNT];
-	int r;
-
-	snprintf(out, SPEC_TEXT_MAX,
-		 "order=sequential,batch=1,seed=0,drop_last=0,subset=%s",
-		 subset);
-	snprintf(name, sizeof(name), "batches/%s", out);
-	r = mounted_read_link(m->mounted, name, out, SPEC_TEXT_MAX);
-	if (!r || r == -EINVAL)
-		return 0;
-	if (r != -ENOENT)
-		return note(m, name, r);
-	log_error(m->base.log, "%s: the mount has no subset %s", m->base.path,
-		  subset);
-	return -EINVAL;
-}
-
-/* The path of any batch of epoch 0. The header of each batch has the number of
-   ids. */
-static int some_batch(struct mount_feed *m, const char *spec,
-		      char out[PATH_SIZE])
-{
-	char first[NAME_MAX + 1];
-	int n, r;
-
-	n = snprintf(out, PATH_SIZE, "batches/%s/0", spec);
-	r = mounted_first_name(m->mounted, out, first);
-	if (!r && snprintf(out + n, (size_t)(PATH_SIZE - n), "/%s", first) >=
-			  PATH_SIZE - n)
-		r = -ENAMETOOLONG;
-	return note(m, out, r);
-}
-
-static int count_ids(struct mount_feed *m, const char *name, uint64_t hash,
-		     uint64_t *out)
-{
-	struct buffer buffer = { NULL, 0 };
-	char why[BATCH_VIEW_WHY_SIZE] = "it is of another subset";
-	const struct beton_batch_header *h;
-	struct batch_view view;
-	uint64_t size;
-	int r = read_batch(m, name, &buffer, &size);
-
-	if (r)
-		return r;
-	r = batch_view_init(&view, buffer.bytes, size, why);
-	h = view.header;
-	if (!r && (h->subset_hash != hash || h->subset_first ||
-		   !h->subset_end || h->subset_end > SUBSET_IDS_MAX))
-		r = -ESTALE;
-	if (r)
-		log_error(m->base.log, "%s/%s: %s", m->base.path, name, why);
-	else
-		*out = h->subset_end;
-	buffer_fini(&buffer);
-	return r;
-}
-
-static int learn_subset(struct mount_feed *m, const char *spec)
-{
-	struct subset_ref ref;
-	char name[PATH_SIZE];
-	uint64_t n;
-	int r;
-
-	if (!spec_names_subset(spec, &ref) || !ref.has_hash)
-		return note(m, spec, -EPROTO);
-	r = some_batch(m, spec, name);
-	if (!r)
-		r = count_ids(m, name, ref.hash, &n);
-	return r ? r : subset_add_known(&ref, n, &m->base.subsets);
-}
-
-static int mount_find_subset(struct feed *feed, const struct subset_ref *ref)
-{
-	struct mount_feed *m = (struct mount_feed *)feed;
-	const struct subset *own = subset_find(feed->subsets, ref);
-	char subset[SUBSET_TEXT_SIZE], spec[SPEC_TEXT_MAX];
-	int r;
-
-	/* If the hash is not that of the file, parsing the spec will fail. */
-	if (own && ref->has_hash && ref->hash != own->hash)
-		return 0;
-	if (own)
-		subset_text(own, subset);
-	else
-		subset_ref_text(ref, subset);
-	r = resolve_subset(m, subset, spec);
-	if (!r && !own)
-		r = learn_subset(m, spec);
-	mounted_rest(m->mounted);
-	return r;
-}
-
 /* --- zero-copy delivery --- */
 
 enum {
@@ -357,48 +221,6 @@ static int choose_delivery(struct mount_feed *m, const struct feed_options *o)
 	return r;
 }
 
-static int start(struct mount_feed *m, const struct feed_options *o)
-{
-	bool is_there = false;
-	int r = mounted_is_there(m->mounted, &is_there);
-
-	if (r)
-		return note(m, "dataset.json", r);
-	if (!is_there)
-		return FEED_OTHER;
-	r = read_description(m);
-	if (!r)
-		r = read_sample(m);
-	if (!r)
-		r = choose_delivery(m, o);
-	mounted_rest(m->mounted);
-	return r;
-}
-
-static int mount_open(const char *path, const struct feed_options *o,
-		      struct feed **out)
-{
-	struct mount_feed *m = calloc(1, sizeof(*m));
-	int r;
-
-	if (!m)
-		return -ENOMEM;
-	m->base.ops = &feed_mount;
-	m->base.log = o->log;
-	m->base.interrupted = o->interrupted;
-	m->is_checked = true;
-	m->retry_ms = RETRY_MIN_MS;
-	m->base.path = strdup(path);
-	r = m->base.path ? mounted_open(&m->base, &m->mounted) : -ENOMEM;
-	if (!r)
-		r = start(m, o);
-	if (r)
-		feed_close(&m->base);
-	else
-		*out = &m->base;
-	return r;
-}
-
 /* --- batches --- */
 
 static int acquire_batch(struct mount_feed *m, const char *in_mount,
@@ -414,7 +236,8 @@ static int acquire_batch(struct mount_feed *m, const char *in_mount,
 	if (r)
 		return r;
 	snprintf(path, sizeof(path), "%s%s", m->directory, in_mount);
-	r = zerocopy_client_get(m->client, path, &acquired);
+	r = zerocopy_client_get(m->client, path, m->base.interrupted,
+				&acquired);
 	if (r)
 		return r;
 	retry_now(m);
@@ -431,7 +254,8 @@ static int acquire_from_any_daemon(struct mount_feed *m, const char *name,
 	bool was_open = m->client && !zerocopy_client_is_broken(m->client);
 	int r = acquire_batch(m, name, into);
 
-	if (!was_open || !zerocopy_client_is_broken(m->client))
+	if (!was_open || !zerocopy_client_is_broken(m->client) ||
+	    r == -ECANCELED)
 		return r;
 	log_info(m->base.log, "%s: the daemon closed the connection: %s",
 		 m->base.path, strerror(-r));
@@ -464,6 +288,8 @@ static int fetch_from_daemon(struct mount_feed *m, const char *name,
 {
 	int r = acquire_from_any_daemon(m, name, into);
 
+	if (r == -ECANCELED)
+		return r;
 	note_delivery(&m->base, r);
 	return r ? read_batch_file(m, name, into) : 0;
 }
@@ -511,6 +337,198 @@ static void mount_report(struct feed *feed, const struct rank_figures *figures)
 
 	if (m->client)
 		zerocopy_client_report(m->client, figures);
+}
+
+/* --- what the dataset is --- */
+
+/* Gets a batch that describes the dataset. It comes in the same way as all
+   others, so that the daemon counts it for the same job. */
+static int read_batch(struct mount_feed *m, const char *name,
+		      struct feed_batch *into)
+{
+	int r = fetch_from_daemon(m, name, into);
+
+	return mounted_is_gone(r) ? note(m, name, r) : r;
+}
+
+static void free_batch(struct mount_feed *m, struct feed_batch *batch)
+{
+	feed_release(&m->base, batch);
+	buffer_fini(&batch->own);
+}
+
+/* Sample 0, for pipelines that need a fixed shape. */
+static int read_sample(struct mount_feed *m)
+{
+	struct feed_batch batch = { .shared = NULL };
+	char name[NAME_IN_MOUNT],
+		why[BATCH_VIEW_WHY_SIZE] = "it has other fields";
+	struct batch_view view;
+	int r;
+
+	if (!m->base.facts.samples)
+		return 0;
+	snprintf(
+		name, sizeof(name),
+		"batches/order=sequential,batch=1,seed=0,drop_last=0/0/%0*d.batch",
+		(int)name_digits(m->base.facts.samples), 0);
+	r = read_batch(m, name, &batch);
+	if (!r) {
+		r = batch_view_init(&view, batch.bytes, batch.size, why);
+		if (!r)
+			r = description_add_sample(&m->base, &view);
+		if (r)
+			log_error(m->base.log, "%s/%s: %s", m->base.path, name,
+				  why);
+	}
+	free_batch(m, &batch);
+	return r;
+}
+
+/* --- subsets, by the names of the mount --- */
+
+/* Writes the canonical text of a spec with this subset. The mount has a
+   directory of that name, and a link to it for any other spelling. */
+static int resolve_subset(struct mount_feed *m, const char *subset,
+			  char out[SPEC_TEXT_MAX])
+{
+	char name[NAME_IN_MOUNT];
+	int r;
+
+	snprintf(out, SPEC_TEXT_MAX,
+		 "order=sequential,batch=1,seed=0,drop_last=0,subset=%s",
+		 subset);
+	snprintf(name, sizeof(name), "batches/%s", out);
+	r = mounted_read_link(m->mounted, name, out, SPEC_TEXT_MAX);
+	if (!r || r == -EINVAL)
+		return 0;
+	if (r != -ENOENT)
+		return note(m, name, r);
+	log_error(m->base.log, "%s: the mount has no subset %s", m->base.path,
+		  subset);
+	return -EINVAL;
+}
+
+/* The path of any batch of epoch 0. The header of each batch has the number of
+   ids. */
+static int some_batch(struct mount_feed *m, const char *spec,
+		      char out[PATH_SIZE])
+{
+	char first[NAME_MAX + 1];
+	int n, r;
+
+	n = snprintf(out, PATH_SIZE, "batches/%s/0", spec);
+	r = mounted_first_name(m->mounted, out, first);
+	if (!r && snprintf(out + n, (size_t)(PATH_SIZE - n), "/%s", first) >=
+			  PATH_SIZE - n)
+		r = -ENAMETOOLONG;
+	return note(m, out, r);
+}
+
+static int count_ids(struct mount_feed *m, const char *name, uint64_t hash,
+		     uint64_t *out)
+{
+	struct feed_batch batch = { .shared = NULL };
+	char why[BATCH_VIEW_WHY_SIZE] = "it is of another subset";
+	const struct beton_batch_header *h;
+	struct batch_view view;
+	int r = read_batch(m, name, &batch);
+
+	if (r) {
+		free_batch(m, &batch);
+		return r;
+	}
+	r = batch_view_init(&view, batch.bytes, batch.size, why);
+	h = view.header;
+	if (!r && (h->subset_hash != hash || h->subset_first ||
+		   !h->subset_end || h->subset_end > SUBSET_IDS_MAX))
+		r = -ESTALE;
+	if (r)
+		log_error(m->base.log, "%s/%s: %s", m->base.path, name, why);
+	else
+		*out = h->subset_end;
+	free_batch(m, &batch);
+	return r;
+}
+
+static int learn_subset(struct mount_feed *m, const char *spec)
+{
+	struct subset_ref ref;
+	char name[PATH_SIZE];
+	uint64_t n;
+	int r;
+
+	if (!spec_names_subset(spec, &ref) || !ref.has_hash)
+		return note(m, spec, -EPROTO);
+	r = some_batch(m, spec, name);
+	if (!r)
+		r = count_ids(m, name, ref.hash, &n);
+	return r ? r : subset_add_known(&ref, n, &m->base.subsets);
+}
+
+static int mount_find_subset(struct feed *feed, const struct subset_ref *ref)
+{
+	struct mount_feed *m = (struct mount_feed *)feed;
+	const struct subset *own = subset_find(feed->subsets, ref);
+	char subset[SUBSET_TEXT_SIZE], spec[SPEC_TEXT_MAX];
+	int r;
+
+	/* If the hash is not that of the file, parsing the spec will fail. */
+	if (own && ref->has_hash && ref->hash != own->hash)
+		return 0;
+	if (own)
+		subset_text(own, subset);
+	else
+		subset_ref_text(ref, subset);
+	r = resolve_subset(m, subset, spec);
+	if (!r && !own)
+		r = learn_subset(m, spec);
+	mounted_rest(m->mounted);
+	return r;
+}
+
+/* --- opening --- */
+
+static int start(struct mount_feed *m, const struct feed_options *o)
+{
+	bool is_there = false;
+	int r = mounted_is_there(m->mounted, &is_there);
+
+	if (r)
+		return note(m, "dataset.json", r);
+	if (!is_there)
+		return FEED_OTHER;
+	r = read_description(m);
+	if (!r)
+		r = choose_delivery(m, o);
+	if (!r)
+		r = read_sample(m);
+	mounted_rest(m->mounted);
+	return r;
+}
+
+static int mount_open(const char *path, const struct feed_options *o,
+		      struct feed **out)
+{
+	struct mount_feed *m = calloc(1, sizeof(*m));
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	m->base.ops = &feed_mount;
+	m->base.log = o->log;
+	m->base.interrupted = o->interrupted;
+	m->is_checked = true;
+	m->retry_ms = RETRY_MIN_MS;
+	m->base.path = strdup(path);
+	r = m->base.path ? mounted_open(&m->base, &m->mounted) : -ENOMEM;
+	if (!r)
+		r = start(m, o);
+	if (r)
+		feed_close(&m->base);
+	else
+		*out = &m->base;
+	return r;
 }
 
 const struct feed_ops feed_mount = {

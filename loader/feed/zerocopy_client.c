@@ -355,8 +355,21 @@ static int acquire(struct zerocopy_client *l, int fd,
 	return 0;
 }
 
+/* Waits for a message as long as it takes. Without `interrupted`, receive()
+   waits. */
+static int wait_for_batch(struct zerocopy_client *l, struct cancel *interrupted)
+{
+	struct pollfd p = { .fd = l->fd, .events = POLLIN | POLLRDHUP };
+	int r = 0;
+
+	while (interrupted && !r && !p.revents)
+		r = cancel_poll(interrupted, &p, ASK_MS);
+	return r;
+}
+
 static int exchange(struct zerocopy_client *l, const char *path,
-		    struct zerocopy_batch *reply, int *fd)
+		    struct cancel *interrupted, struct zerocopy_batch *reply,
+		    int *fd)
 {
 	struct zerocopy_get get;
 	int n = zerocopy_make_get(&get, ++l->requests, path), r;
@@ -366,11 +379,13 @@ static int exchange(struct zerocopy_client *l, const char *path,
 	r = send_puts(l);
 	if (!r)
 		r = send_bytes(l, &get, (size_t)n);
+	if (!r)
+		r = wait_for_batch(l, interrupted);
 	return r ? r : receive(l, reply, sizeof(*reply), fd);
 }
 
 int zerocopy_client_get(struct zerocopy_client *l, const char *path,
-			struct acquired *out)
+			struct cancel *interrupted, struct acquired *out)
 {
 	struct zerocopy_batch reply = { .result = 0 };
 	cleanup_fd int fd = -1;
@@ -378,7 +393,7 @@ int zerocopy_client_get(struct zerocopy_client *l, const char *path,
 
 	if (l->broken)
 		return -ENOTCONN;
-	r = exchange(l, path, &reply, &fd);
+	r = exchange(l, path, interrupted, &reply, &fd);
 	if (!r)
 		r = acquire(l, fd, &reply, out);
 	/* An error that the daemon reports is no failure of the connection. */

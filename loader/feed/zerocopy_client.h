@@ -46,9 +46,10 @@ void zerocopy_client_close(struct zerocopy_client *client);
 
 /* Waits for the batch file at this path in the mount. -ENOSPC: the daemon has
    no free shared memory now. Other errors concern the file, unless the
-   connection is broken: then all later calls fail. */
+   connection is broken: then all later calls fail. -ECANCELED: `interrupted`,
+   which may be NULL, is canceled, and the connection is broken. */
 int zerocopy_client_get(struct zerocopy_client *client, const char *path,
-			struct acquired *out);
+			struct cancel *interrupted, struct acquired *out);
 bool zerocopy_client_is_broken(const struct zerocopy_client *client);
 /* Connects a broken client again, maybe to another daemon. Batches of the old
    connection stay valid until they are released. Fails as

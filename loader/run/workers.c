@@ -94,7 +94,7 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 
 	/* The program's callbacks run in this thread, too. */
 	float_mode_reset();
-	turns_push_range(ring, "beton rows");
+	turns_push_range(ring, "beton samples");
 	for (uint32_t i = 0; i < n; i++) {
 		if (step_run_row(t->step, &ring->options.plan, w->pipeline,
 				 first + i, &failure, &cost))
@@ -114,7 +114,7 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	}
 	times->busy_ns += at - begin;
 	w->has_long_rows = at - begin >= (uint64_t)n * LONG_ROW_NS;
-	trace_span(w->lane->track, TRACE_ROWS, begin, at, batch->number, first);
+	trace_span(w->lane->track, TRACE_SAMPLES, begin, at, batch->number, first);
 	if (step_rows_done(t->step, n)) {
 		note_join(ring, t, step_join(t->step, &ring->options.plan));
 		feed_release(ring->options.feed, &t->step->input);

@@ -24,8 +24,8 @@ STEPS = N // SIZE
 SPEC = f"order=random,batch={SIZE},seed=0,drop_last=1"
 QUARTER = 7889238 * 10**9   # what PyTorch's profiler counts its times from
 ARGS = {
-    "read": {"epoch", "batch"}, "assemble": {"epoch", "batch"},
-    "rows": {"batch", "first"}, "decode": {"sample", "samples"},
+    "read": {"epoch", "batch"}, "collate": {"epoch", "batch"},
+    "samples": {"batch", "first"}, "decode": {"sample", "samples"},
     "transform": {"sample", "samples"}, "upload": {"batch", "bytes"},
     "next": {"epoch", "batch"}, "wait": set(), "trainer": {"epoch", "batch"},
     "queue": {"ready"},
@@ -113,13 +113,13 @@ def test_every_stage_of_every_thread_is_there(data, tmp_path):
     found = t.check_nesting()
     assert found == {
         "beton reader": {("read", None)},
-        "beton engine": {("assemble", None)},
+        "beton engine": {("collate", None)},
         "beton worker 0": found["beton worker 0"],
         "beton worker 1": found["beton worker 1"],
         "trainer": found["trainer"],
     }
     assert found["beton worker 0"] | found["beton worker 1"] == {
-        ("rows", None), ("decode", "rows"), ("transform", "rows")}
+        ("samples", None), ("decode", "samples"), ("transform", "samples")}
     assert found["trainer"] <= {("next", None), ("wait", "next"),
                                 ("trainer", None)}
     assert {e["tid"] for e in t.of("next")} == {os.getpid()}
@@ -131,7 +131,7 @@ def test_every_stage_of_every_thread_is_there(data, tmp_path):
         assert {e["args"]["sample"] for e in t.of(name)} <= set(range(N))
     assert [e["args"]["batch"] for e in t.of("next")] == list(range(STEPS))
     assert len(t.of("trainer")) == len(t.of("queue")) == STEPS
-    assert len(t.of("read")) == len(t.of("assemble"))
+    assert len(t.of("read")) == len(t.of("collate"))
     for e in t.spans:
         assert before <= t.base + 1000 * e["ts"] <= time.time_ns()
 
@@ -144,7 +144,7 @@ def test_the_slow_stage_is_the_widest(data, tmp_path):
     t = Trace(tmp_path / "t.json")
     t.check_nesting()
     widths = {name: t.seconds(name) for name in
-              ("read", "assemble", "decode", "upload", "trainer")}
+              ("read", "collate", "decode", "upload", "trainer")}
     assert t.seconds("transform") > 5 * max(widths.values())
 
 

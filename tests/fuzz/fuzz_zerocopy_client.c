@@ -153,7 +153,7 @@ static void get_all(struct zerocopy_client *l, const struct script *s)
 		if (s->flags[i % s->n] & TELL)
 			zerocopy_client_report(
 				l, &(struct rank_figures){ .epoch = i });
-		if (zerocopy_client_get(l, "batches/default/0/0.batch",
+		if (zerocopy_client_get(l, "batches/default/0/0.batch", NULL,
 					&acquired))
 			continue;
 		if (acquired.size) {

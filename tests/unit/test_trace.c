@@ -152,7 +152,7 @@ static void *write_many(void *arg)
 
 	trace_here(w->track);
 	for (uint64_t i = 0; i < MANY; i++)
-		trace_span(w->track, TRACE_ROWS, at + i, at + i + 1, i, i);
+		trace_span(w->track, TRACE_SAMPLES, at + i, at + i + 1, i, i);
 	return NULL;
 }
 
@@ -179,7 +179,7 @@ static void what_is_dropped_is_counted(void)
 			dropped += (uint64_t)number(json_object_get(e, "args"),
 						    "events");
 	}
-	CHECK(count(events, "X", "rows") + dropped == THREADS * MANY);
+	CHECK(count(events, "X", "samples") + dropped == THREADS * MANY);
 	CHECK(count(events, "M", "thread_name") == THREADS);
 	json_decref(root);
 }
@@ -191,7 +191,7 @@ static void files_that_are_in_use_are_left_alone(void)
 	struct trace *e = open_trace("plain");
 	json_t *root;
 
-	trace_span(trace_add(b, "b"), TRACE_ROWS, 1, 2, 3, 4);
+	trace_span(trace_add(b, "b"), TRACE_SAMPLES, 1, 2, 3, 4);
 	trace_close(a);
 	trace_close(b);
 	trace_close(c);
@@ -199,7 +199,7 @@ static void files_that_are_in_use_are_left_alone(void)
 	trace_close(e);
 	CHECK(json_array_size(events_of("c.json", &root)) == 1);
 	json_decref(root);
-	CHECK(count(events_of("c.2.json", &root), "X", "rows") == 1);
+	CHECK(count(events_of("c.2.json", &root), "X", "samples") == 1);
 	json_decref(root);
 	CHECK(json_array_size(events_of("c.3.json", &root)) == 1);
 	json_decref(root);
@@ -207,7 +207,7 @@ static void files_that_are_in_use_are_left_alone(void)
 	json_decref(root);
 	/* No process writes it any more: it is begun again. */
 	trace_close(open_trace("c.2.json"));
-	CHECK(!count(events_of("c.2.json", &root), "X", "rows"));
+	CHECK(!count(events_of("c.2.json", &root), "X", "samples"));
 	json_decref(root);
 }
 
@@ -277,11 +277,11 @@ static void a_full_disk_leaves_a_valid_file(void)
 	trace = open_trace("d.json");
 	t = trace_add(trace, "d");
 	for (uint64_t i = 0; i < 4000; i++)
-		trace_span(t, TRACE_ROWS, i, i + 1, i, i);
+		trace_span(t, TRACE_SAMPLES, i, i + 1, i, i);
 	trace_close(trace);
 	CHECK(!setrlimit(RLIMIT_FSIZE, &before));
 	CHECK(warnings == 1 && strstr(said, "the trace ends here"));
-	n = count(events_of("d.json", &root), "X", "rows");
+	n = count(events_of("d.json", &root), "X", "samples");
 	CHECK(n > 0 && n < 4000);
 	json_decref(root);
 }

@@ -145,7 +145,7 @@ static int get(struct zerocopy_client *l, uint64_t epoch, uint64_t batch,
 	char path[128];
 
 	path_of(path, epoch, batch);
-	return zerocopy_client_get(l, path, out);
+	return zerocopy_client_get(l, path, NULL, out);
 }
 
 static void batches_come_as_they_are(void)
@@ -208,7 +208,7 @@ static void the_same_batch_twice_is_held_twice(void)
 }
 
 /* Slots of 2 MiB and room for four, of which one is left to other jobs. */
-static void memory_that_is_all_lent_out_is_refused(void)
+static void a_request_beyond_the_shared_memory_is_refused(void)
 {
 	struct acquired a, b, c;
 	struct fixture f;
@@ -277,7 +277,7 @@ static void paths_that_are_no_batch_are_errors(void)
 	set_up(&f, 64 << 20);
 	l = lender_of(&f);
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		CHECK(zerocopy_client_get(l, bad[i], &acquired) < 0 &&
+		CHECK(zerocopy_client_get(l, bad[i], NULL, &acquired) < 0 &&
 		      !zerocopy_client_is_broken(l));
 	CHECK(!get(l, 0, 0, &acquired));
 	check_bytes(&f, 0, 0, &acquired);
@@ -1004,7 +1004,7 @@ int main(void)
 	batches_come_as_they_are();
 	what_is_held_is_not_used_again();
 	the_same_batch_twice_is_held_twice();
-	memory_that_is_all_lent_out_is_refused();
+	a_request_beyond_the_shared_memory_is_refused();
 	who_is_refused_is_not_counted();
 	paths_that_are_no_batch_are_errors();
 	a_daemon_that_ends_leaves_the_bytes();

@@ -101,7 +101,7 @@ static void *run_request(void *arg)
 {
 	struct request *q = arg;
 
-	q->result = zerocopy_client_get(q->l, "batch", &q->acquired);
+	q->result = zerocopy_client_get(q->l, "batch", NULL, &q->acquired);
 	return NULL;
 }
 
