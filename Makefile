@@ -335,7 +335,7 @@ format: ; clang-format -i $(shell git ls-files '*.c' '*.h')
 
 # --- packages ---------------------------------------------------------------
 
-# What is installed, as MODE:SOURCE:PATH or link:PATH:NAME (contrib/install).
+# The installed files, as MODE:SOURCE:PATH or link:PATH:NAME (contrib/install).
 # The pages of section 3 exist only once they are built: never expand it before.
 put = $(foreach f,$(2),$(1):$f:$(3)/$(notdir $f))
 real_so := libbeton.so.$(VERSION)

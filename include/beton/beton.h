@@ -13,7 +13,7 @@
  *     has no global state. Messages go to the log callback of the handle.
  *
  * A program that was linked with one version of the library runs with each later
- * version that has the same soname, and a program that is compiled anew needs no
+ * version that has the same soname, and a program that is compiled again needs no
  * change. For structs that means:
  *
  *   - they may grow at the end if they begin with a member `size`. The caller

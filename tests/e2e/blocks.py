@@ -126,7 +126,7 @@ def pattern(line):
 
 
 def expression(expected):
-    """Of all lines of an output."""
+    """The pattern that matches all lines of an output."""
     out = ""
     for line in expected:
         out += r"(?:[^\n]*\n)*?" if line.strip() == "..." \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What packages, images and wheels are made of agrees with the Makefile and with
-contrib/quickstart: versions, lists of libraries, and paths that exist."""
+"""Packages, images and wheels agree with the Makefile and with contrib/quickstart:
+versions, lists of libraries, and paths that exist."""
 import json
 import os
 import pathlib
@@ -41,7 +41,7 @@ PYPROJECT = tomllib.loads(text("contrib/python/pyproject.toml"))
 
 
 def packages(of_tests=False):
-    """What contrib/quickstart installs."""
+    """The packages that contrib/quickstart installs."""
     listed = re.search(r"^packages='([^']*)'", QUICKSTART, re.M)[1].split()
     more = re.search(r'--tests\) packages="\$packages ([^"]*)"', QUICKSTART)[1]
     return set(listed) | (set(more.split()) if of_tests else set())
