@@ -128,7 +128,7 @@ static const struct metric totals[] = {
 	{ "cache.cold.dropped", "cold_dropped", NULL, COUNTER,
 	  OF(engine.cache.cold_dropped),
 	  "Evicted pages that the cold tier did not take." },
-	{ "slots.assembled", "batches_assembled", NULL, COUNTER,
+	{ "slots.collated", "batches_collated", NULL, COUNTER,
 	  OF(engine.slots.collated), "Batches collated." },
 	{ "slots.prefetched", "batches_prefetched", NULL, COUNTER,
 	  OF(engine.slots.prefetched),
@@ -282,7 +282,7 @@ static const char *const way_names[JOBS_WAYS] = {
 static const char *const stage_names[STAGES] = {
 	[ENGINE_SOURCE] = "source",
 	[ENGINE_CACHE] = "cache",
-	[ENGINE_COLLATION] = "assembly",
+	[ENGINE_COLLATION] = "collation",
 	[ENGINE_STAGES] = "delivery",
 };
 

@@ -149,7 +149,7 @@ static void fetch_done(void *arg, int result, struct slot *slot)
 	source_wait_done(&fetched->wait);
 }
 
-static int assemble(struct file_feed *f, struct batch *batch,
+static int collate(struct file_feed *f, struct batch *batch,
 		    const struct buffer *into)
 {
 	const struct dest dest = { into->bytes, into->capacity };
@@ -182,7 +182,7 @@ static int file_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	if (!r)
 		r = buffer_reserve(&into->own, batch->vfile.size);
 	if (!r)
-		r = assemble(f, batch, &into->own);
+		r = collate(f, batch, &into->own);
 	if (!r) {
 		into->bytes = into->own.bytes;
 		into->size = batch->vfile.size;

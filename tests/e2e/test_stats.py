@@ -25,7 +25,7 @@ from test_zerocopy import Client, hello, path_of, SPEC
 N = 40
 MAX = 256   # jobs that are remembered
 PLAIN = ["--pipeline", "image | drop"]
-STAGES = ["source", "cache", "assembly", "delivery"]
+STAGES = ["source", "cache", "collation", "delivery"]
 
 
 @pytest.fixture(scope="module")
@@ -417,9 +417,9 @@ def test_stages_of_a_cache_report_what_it_does(large, mount):
     waits = m["betonfs_stage_duration_seconds_count", (("stage", "cache"),)]
     assert 0 < waits <= cache["stalled"] + cache["misses"]
     assert stages["cache"]["input_wait_s"] == pytest.approx(
-        stages["assembly"]["input_wait_s"], rel=0.01)
-    assert stages["assembly"]["items"] == reported["slots"]["assembled"] == 100
-    assert stages["assembly"]["busy_s"] > 0
+        stages["collation"]["input_wait_s"], rel=0.01)
+    assert stages["collation"]["items"] == reported["slots"]["collated"] == 100
+    assert stages["collation"]["busy_s"] > 0
     assert stages["delivery"]["items"] == 100
     assert stages["delivery"]["bytes"] == \
         reported["delivery"]["page_cache"]["bytes"]
@@ -437,7 +437,7 @@ def test_stages_without_a_cache(data, mount):
     reported, m = both(mnt)
     stages = reported["stages"]
     assert stages["cache"]["items"] == stages["cache"]["input_wait_s"] == 0
-    assert stages["assembly"]["items"] == reported["slots"]["assembled"]
+    assert stages["collation"]["items"] == reported["slots"]["collated"]
     assert stages["delivery"]["items"] == N // 4 + 1
     assert m["betonfs_stage_duration_seconds_count",
              (("stage", "delivery"),)] == N // 4 + 1
@@ -468,7 +468,7 @@ def test_streams_share_what_the_cache_reports(large, mount):
             s["read_bytes"] / s["delivered_bytes"])
     for key in ("hits", "stalled", "misses", "delivered_bytes"):
         assert sum(s[key] for s in reported["streams"]) == reported["cache"][key]
-    assert batches == reported["slots"]["assembled"]
+    assert batches == reported["slots"]["collated"]
     labels = {dict(k)["spec"] for name, k in metrics(mnt)
               if name == "betonfs_stream_read_bytes_total"}
     assert len(labels) == 2
@@ -543,7 +543,7 @@ def test_a_dataset_reports_itself_and_the_root_of_all(data, mount, tmp_path):
         # Common counters are reported for all users together.
         for key in ("slots", "betonfs_cache_hits_total"):
             assert (key in reported or key in names) == (top == mnt)
-        assert ("assembly" in reported["stages"]) == (top == mnt)
+        assert ("collation" in reported["stages"]) == (top == mnt)
         assert reported["cache"]["mode"] == "os"
 
 

@@ -41,7 +41,7 @@ static struct batch *open_batch(struct dataset *ds, const struct spec *spec,
 }
 
 /* The caller's; aligned as a view wants it. */
-static uint8_t *assemble(const struct batch *b, bool *failed)
+static uint8_t *collate(const struct batch *b, bool *failed)
 {
 	uint8_t *bytes = aligned_alloc(64, align_up(b->vfile.size, 64));
 
@@ -92,7 +92,7 @@ static void a_batch_holds_the_values_of_its_samples(void)
 		for (uint64_t n = 0; n < spec_batches(&spec); n++) {
 			struct batch *b = open_batch(ds, &spec, 5, n);
 			bool failed = true;
-			uint8_t *bytes = assemble(b, &failed);
+			uint8_t *bytes = collate(b, &failed);
 			struct batch_view v = view_of(b, bytes);
 
 			CHECK(!failed &&
@@ -116,7 +116,7 @@ static void the_header_states_what_it_is_of(void)
 	const struct spec spec = spec_of(ds, texts[2]);
 	struct batch *b = open_batch(ds, &spec, 9, 0);
 	bool failed;
-	uint8_t *bytes = assemble(b, &failed);
+	uint8_t *bytes = collate(b, &failed);
 	const struct batch_view v = view_of(b, bytes);
 	char text[SPEC_TEXT_MAX];
 
@@ -152,7 +152,7 @@ static void any_piece_of_a_batch_is_the_same_bytes(void)
 		struct batch *b = open_batch(ds, &spec, 0, 0);
 		uint64_t size = b->vfile.size, off, n, want;
 		bool failed;
-		uint8_t *bytes = assemble(b, &failed);
+		uint8_t *bytes = collate(b, &failed);
 		uint8_t *piece = malloc(size + 64);
 
 		CHECK(piece);
@@ -255,7 +255,7 @@ static void hurt_pointers_mark_their_rows_alone(void)
 		/* Sample 11 has a value of one byte in `bytes`. */
 		made_poke(ds, pointer_of(ds, 11, f), &bad, 8);
 		b = open_batch(ds, &spec, 0, 0);
-		bytes = assemble(b, &failed);
+		bytes = collate(b, &failed);
 		v = view_of(b, bytes);
 		value = batch_view_at(&v, f, 11);
 		CHECK(value.error == EUCLEAN && !failed);
@@ -291,7 +291,7 @@ static void values_that_cannot_be_read_are_marked_when_collated(void)
 	b = open_batch(ds, &spec, 0, 0);
 	CHECK(!dataset_value_at(ds, MADE_JPG, 10, &tenth));
 	CHECK(!truncate(path, (off_t)tenth.off));
-	bytes = assemble(b, &failed);
+	bytes = collate(b, &failed);
 	v = view_of(b, bytes);
 	CHECK(failed);
 	for (uint32_t row = 0; row < 10; row++)

@@ -32,7 +32,7 @@ struct fixture {
 	struct slots *slots;
 	struct batch *batches[BATCHES];
 	atomic_int result; /* of collating */
-	atomic_uint assembled;
+	atomic_uint collated;
 	atomic_bool has_failures;
 	atomic_bool is_held; /* nothing may be collated meanwhile */
 	struct rng rng;	     /* of failures; any thread's */
@@ -64,7 +64,7 @@ static bool fails_now(struct fixture *f)
 	return fails;
 }
 
-static int assemble(void *arg, const struct batch *batch, void *buf,
+static int collate(void *arg, const struct batch *batch, void *buf,
 		    uint64_t *marks)
 {
 	struct fixture *f = arg;
@@ -72,7 +72,7 @@ static int assemble(void *arg, const struct batch *batch, void *buf,
 	CHECK(!atomic_load(&f->is_held));
 	atomic_fetch_add(&later_s, f->takes_s);
 	memset(buf, (int)batch->key.number, batch->vfile.size);
-	atomic_fetch_add(&f->assembled, 1);
+	atomic_fetch_add(&f->collated, 1);
 	for (int i = 0; i < 4; i++)
 		sched_yield();
 	*marks = atomic_load(&f->has_failures) ? 1 + batch->key.number : 0;
@@ -88,7 +88,7 @@ static void set_up(struct fixture *f, uint64_t limit, bool is_hard,
 		.limit = is_hard ? limit : 64 * limit,
 		.keep = limit,
 		.wait_ms = LONG_MS,
-		.collate = assemble,
+		.collate = collate,
 		.arg = f,
 	};
 
@@ -102,7 +102,7 @@ static void set_up(struct fixture *f, uint64_t limit, bool is_hard,
 /* Opens the slots again, with other options. */
 static void reopen(struct fixture *f, struct slots_options *options)
 {
-	options->collate = assemble;
+	options->collate = collate;
 	options->arg = f;
 	slots_close(f->slots);
 	CHECK(!slots_open(options, &f->slots));
@@ -167,7 +167,7 @@ static void a_batch_is_collated_once_for_all_readers(void)
 	CHECK(!a);
 	slot_put(&a);
 	touch(&f, 3);
-	CHECK(atomic_load(&f.assembled) == 1);
+	CHECK(atomic_load(&f.collated) == 1);
 	CHECK(stats_of(&f).collated == 1 && stats_of(&f).shared == 2);
 	tear_down(&f);
 	slots_close(NULL);

@@ -160,15 +160,15 @@ static void check_stages(const json_t *stages, const json_t *cache)
 {
 	const json_t *source = json_object_get(stages, "source");
 	const json_t *values = json_object_get(stages, "cache");
-	const json_t *assembly = json_object_get(stages, "assembly");
+	const json_t *collation = json_object_get(stages, "collation");
 
 	CHECK(number(source, "bytes") >= number(cache, "read_bytes"));
 	CHECK(number(values, "items") == number(cache, "hits") +
 						 number(cache, "stalled") +
 						 number(cache, "misses"));
-	CHECK(number(assembly, "items") == BATCHES);
-	CHECK(json_real_value(json_object_get(assembly, "busy_s")) > 0);
-	CHECK(json_real_value(json_object_get(assembly, "p50_s")) > 0);
+	CHECK(number(collation, "items") == BATCHES);
+	CHECK(json_real_value(json_object_get(collation, "busy_s")) > 0);
+	CHECK(json_real_value(json_object_get(collation, "p50_s")) > 0);
 }
 
 /* Once what is read ahead has come: a read counts when it is begun, an item of
@@ -217,15 +217,15 @@ static void test_the_cache_and_its_stream(void)
 	CHECK(number(cache, "stalled") == number(stream, "stalled"));
 	CHECK(number(cache, "misses") == number(stream, "misses"));
 	CHECK(number(stream, "misses") > 0);
-	CHECK(number(json_object_get(json, "slots"), "assembled") == BATCHES);
+	CHECK(number(json_object_get(json, "slots"), "collated") == BATCHES);
 	check_stages(json_object_get(json, "stages"), cache);
 	json_decref(json);
 	CHECK(tells(
 		&f,
-		"betonfs_stage_duration_seconds_bucket{mountpoint=\"/mnt/a\",stage=\"assembly\",le=\"+Inf\"} 8\n"));
+		"betonfs_stage_duration_seconds_bucket{mountpoint=\"/mnt/a\",stage=\"collation\",le=\"+Inf\"} 8\n"));
 	CHECK(tells(
 		&f,
-		"betonfs_stage_duration_seconds_bucket{mountpoint=\"/mnt/a\",stage=\"assembly\",le=\"1.6384e-05\"} "));
+		"betonfs_stage_duration_seconds_bucket{mountpoint=\"/mnt/a\",stage=\"collation\",le=\"1.6384e-05\"} "));
 	CHECK(tells(
 		&f,
 		"betonfs_stage_duration_seconds_count{mountpoint=\"/mnt/a\",stage=\"delivery\"} 0\n"));
