@@ -1202,7 +1202,7 @@ PROGRAMS = [
     ("betonfs -o seed=x FILE DIR", "seed=x 2^64"),
     ("betonfs -o subset=0-99 FILE DIR", "subset=0-99 60 samples"),
     ("betonfs -o subset=a:NOFILE FILE DIR", "NOFILE No such file"),
-    ("betonfs -o subset=a:TEXT FILE DIR", "TEXT:1 sample's number"),
+    ("betonfs -o subset=a:TEXT FILE DIR", "TEXT:1 sample number"),
     ("betonfs -o cache=ram FILE DIR", "cache=ram auto os process"),
     ("betonfs -o cache_size=64 FILE DIR", "cache_size=64 16MiB 512MiB"),
     ("betonfs -o cold_size=x FILE DIR", "cold_size=x 512MiB"),

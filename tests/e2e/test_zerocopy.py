@@ -221,7 +221,7 @@ def number(kind, n):
     hello(job=b"j" * 72), hello(job=b"\n"), number(PUT, 1), report()],
     ids=str)
 def test_a_bad_beginning_is_cut_off(data, mount, message):
-    mnt = mount(data.path, expects="is cut off")
+    mnt = mount(data.path, expects="disconnected process")
     client = Client(mnt, greet=False)
     client.send(message)
     assert client.is_cut_off()
@@ -229,7 +229,7 @@ def test_a_bad_beginning_is_cut_off(data, mount, message):
 
 
 def test_bad_messages_are_cut_off(data, mount):
-    mnt = mount(data.path, expects="is cut off")
+    mnt = mount(data.path, expects="disconnected process")
     path = path_of(0).encode()
     for message in (
             hello(), b"", report()[:-8], report() + bytes(8), report(batches=1 << 63),
@@ -267,7 +267,7 @@ def test_figures_may_not_fall(data, mount):
 
 
 def test_a_flood_is_cut_off(data, mount):
-    mnt = mount(data.path, expects="is cut off")
+    mnt = mount(data.path, expects="disconnected process")
     flood = Client(mnt)
     with pytest.raises(OSError):
         for i in range(100000):
