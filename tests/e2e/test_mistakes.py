@@ -531,7 +531,7 @@ USES = [
     (lambda a, s: a.show("x"), TypeError, "n='x' whole number"),
     (lambda a, s: a.show(0), ValueError, "n=0 from 1"),
     (lambda a, s: a.show(1).save(3), TypeError, "path=3 page"),
-    (lambda a, s: list(zip(a, a)), RuntimeError, "one sequence"),
+    (lambda a, s: list(zip(a, a)), RuntimeError, "one iteration"),
     (lambda a, s: next(iter(a))["image"], KeyError, "'image' label"),
     (lambda a, s: next(iter(a)).image, AttributeError, "'image' label ids"),
     (lambda a, s: next(iter(a))[0], KeyError, "0 label"),

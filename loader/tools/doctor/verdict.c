@@ -51,7 +51,7 @@ static double of_data(const struct evidence *e, double score)
 	return score;
 }
 
-static double processors(const struct evidence *e)
+static double cpus(const struct evidence *e)
 {
 	return fmax(nearness(e, TERM_CPU), nearness(e, TERM_WORKERS));
 }
@@ -76,7 +76,7 @@ static double largest_share(const struct evidence *e)
 static double stage_score(const struct evidence *e, double us)
 {
 	double s =
-		processors(e) * cpu_share(e, us) / fmax(largest_share(e), 1e-9);
+		cpus(e) * cpu_share(e, us) / fmax(largest_share(e), 1e-9);
 
 	return of_data(e, model_is_noisy(&e->model) ? 0.6 * s : s);
 }
@@ -138,7 +138,7 @@ static double ipc(const struct evidence *e)
 
 static double noisy(const struct evidence *e)
 {
-	return model_is_noisy(&e->model) ? of_data(e, processors(e)) : 0;
+	return model_is_noisy(&e->model) ? of_data(e, cpus(e)) : 0;
 }
 
 static double upload(const struct evidence *e)
