@@ -168,9 +168,8 @@ static void report(const struct taking *t, const char *path, struct log *log,
 	char line[1400];
 
 	snprintf(line, sizeof(line), "BETON_SETTINGS, %.200s: %s%s%s%s", path,
-		 *t->taken ? "taken " : "nothing taken", t->taken,
-		 *t->left ? "; not taken, because the program sets them: " : "",
-		 t->left);
+		 *t->taken ? "using " : "using nothing", t->taken,
+		 *t->left ? "; ignoring what the program sets: " : "", t->left);
 	log_warning(log, "%s", line);
 	if (!is_heard)
 		fprintf(stderr, "beton: %s\n", line);

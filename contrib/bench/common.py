@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the scripts of this directory."""
+"""Functions that the scripts of this directory share."""
 import html
 import os
 import pathlib

@@ -295,12 +295,16 @@ def measure(o):
 def parse_arguments():
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     p.add_argument("loader", choices=LOADERS)
-    p.add_argument("folder", type=pathlib.Path)
-    p.add_argument("--batch", type=int, default=256)
-    p.add_argument("--workers", type=int, default=2)
-    p.add_argument("--epochs", type=int, default=4)
-    p.add_argument("--warm", type=int, default=2,
-                   help="the first epochs, which are not counted (default 2)")
+    p.add_argument("folder", type=pathlib.Path, metavar="DIR")
+    p.add_argument("--batch", type=int, default=256, metavar="N",
+                   help="set N samples per batch (default: %(default)s)")
+    p.add_argument("--workers", type=int, default=2, metavar="N",
+                   help="use N threads per loader (default: %(default)s)")
+    p.add_argument("--epochs", type=int, default=4, metavar="N",
+                   help="run N epochs (default: %(default)s)")
+    p.add_argument("--warm", type=int, default=2, metavar="N",
+                   help="do not count the first N epochs (default: "
+                   "%(default)s)")
     o = p.parse_args()
     o.file = o.folder / "data.beton"
     o.jpegs = sorted((o.folder / "jpegs").iterdir())

@@ -118,7 +118,7 @@ int custom_infer(struct source *source, struct format *f, struct log *log)
 	format_lay_out(f, 0, 1, why);
 	mark_unusable(f, best.found ? "the size of a custom field is ambiguous"
 				    : "the size of a custom field is unknown");
-	log_warning(log, "%s: %s: no sample can be read", source->path,
+	log_warning(log, "%s: cannot read any sample: %s", source->path,
 		    f->fields[0].unusable);
 	return 0;
 }

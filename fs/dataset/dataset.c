@@ -109,7 +109,7 @@ static void warn_of_names(const struct dataset *ds, const struct field *f,
 
 	log_warning(
 		ds->log,
-		"%s: field %s: the names of its classes are left out: %s (%llu names, %llu bytes at %llu)",
+		"%s: field %s: ignoring its class names: %s (%llu names, %llu bytes at %llu)",
 		ds->source->path, f->name, why, (unsigned long long)at->num,
 		(unsigned long long)at->size, (unsigned long long)at->off);
 }

@@ -146,7 +146,7 @@ static int check_new(const struct dataset *ds, const struct dataset *part)
 			continue;
 		log_error(
 			ds->log,
-			"%s: given twice, also as %s: each file can be there once (weights draw samples more often)",
+			"%s: given twice, also as %s: give each file once (to draw its samples more often, use weights)",
 			part->source->path, ds->parts[i].ds->source->path);
 		return -EINVAL;
 	}
@@ -186,7 +186,7 @@ static int add_part(struct dataset *ds, struct dataset *part)
 	if (r)
 		log_error(
 			ds->log,
-			"%s: %s: files of one dataset have the same fields and classes",
+			"%s: %s: files of one dataset must have the same fields and classes",
 			part->source->path, why);
 	else
 		ds->num_parts++;

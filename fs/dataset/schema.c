@@ -188,8 +188,8 @@ int schema_init(struct schema *s, const struct writer_field *fields,
 
 	*s = (struct schema){ .num_fields = num_fields };
 	if (!num_fields || num_fields > FORMAT_FIELDS_MAX) {
-		log_error(log, "%s: needs 1 to %d fields, not %zu", path,
-			  FORMAT_FIELDS_MAX, num_fields);
+		log_error(log, "%s: %zu fields: expected 1 to %d", path,
+			  num_fields, FORMAT_FIELDS_MAX);
 		return -EINVAL;
 	}
 	s->descriptors_size = num_fields * FORMAT_DESCRIPTOR_SIZE;

@@ -313,9 +313,10 @@ static void direct_fails(struct file_source *file)
 {
 	if (atomic_exchange(&file->direct, DIRECT_FAILS) == DIRECT_FAILS)
 		return;
-	log_info(file->base.log,
-		 "%s: no direct reads here: through the page cache instead",
-		 file->base.path);
+	log_info(
+		file->base.log,
+		"%s: the file system has no direct reads: reading through the page cache",
+		file->base.path);
 }
 
 static bool reads_direct(struct file_source *file)
@@ -540,7 +541,7 @@ static void log_failed_open(struct log *log, const char *path, int r)
 	if (r == -EMFILE && !getrlimit(RLIMIT_NOFILE, &files))
 		log_error(
 			log,
-			"%s: the process has as many files open as it may have, %llu: raise the limit with ulimit -n",
+			"%s: the process has reached its limit of %llu open files: raise it with ulimit -n",
 			path, (unsigned long long)files.rlim_cur);
 	else
 		log_error(log, "%s: %s", path, open_error(path, r));

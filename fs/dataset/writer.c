@@ -69,14 +69,15 @@ static int check_request(struct writer *w, uint64_t num_samples)
 	if (!is_power_of_two(w->page_size) || w->page_size < PAGE_SIZE_MIN ||
 	    w->page_size > PAGE_SIZE_LARGEST) {
 		log_error(w->log,
-			  "%s: a page size of %u is no power of two "
-			  "from 2 MiB to 2 GiB",
+			  "%s: page size %u: expected a power of two from "
+			  "2097152 to 2147483648",
 			  w->path, w->page_size);
 		return -EINVAL;
 	}
 	if (num_samples > FORMAT_SAMPLES_MAX) {
-		log_error(w->log, "%s: %llu samples are too many", w->path,
-			  (unsigned long long)num_samples);
+		log_error(w->log, "%s: %llu samples: expected at most %llu",
+			  w->path, (unsigned long long)num_samples,
+			  (unsigned long long)FORMAT_SAMPLES_MAX);
 		return -EINVAL;
 	}
 	return 0;
@@ -298,7 +299,10 @@ static int append_sample(struct writer *w, const struct writer_value *values)
 	if (r)
 		return r;
 	if (w->samples == w->capacity) {
-		log_error(w->log, "%s: more samples than announced", w->path);
+		log_error(
+			w->log,
+			"%s: the writer was opened for %llu samples, and this is one more",
+			w->path, (unsigned long long)w->capacity);
 		return -EINVAL;
 	}
 	/* The rest of a page stays a hole, which reads as zeros. */

@@ -246,7 +246,7 @@ static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 	if (batch->vfile.size > e->slot_bytes) {
 		log_error(
 			e->log,
-			"%s: a batch of %llu bytes, at most %llu fit into memory%s",
+			"%s: a batch has %llu bytes, but at most %llu fit into memory%s",
 			dataset_path(key->ds),
 			(unsigned long long)batch->vfile.size,
 			(unsigned long long)e->slot_bytes,

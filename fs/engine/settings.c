@@ -196,7 +196,7 @@ static int read_text(const char *path, struct log *log, char *text)
 		return -error;
 	}
 	if (size > FILE_MAX || memchr(text, '\0', size)) {
-		log_error(log, "%s: not a file of settings", path);
+		log_error(log, "%s: not a settings file", path);
 		return -EINVAL;
 	}
 	text[size] = '\0';
@@ -212,9 +212,10 @@ int settings_read(const char *path, struct log *log, struct settings *out)
 	r = r ? r : parse(path, text, log, &s);
 	if (!r && !s.of[SETTING_ORDER].is_set &&
 	    (s.of[SETTING_BLOCK].is_set || s.of[SETTING_WINDOW].is_set)) {
-		log_error(log,
-			  "%s: block and window need a line order=quasi_random",
-			  path);
+		log_error(
+			log,
+			"%s: block and window need the line order=quasi_random",
+			path);
 		r = -EINVAL;
 	}
 	if (!r)

@@ -184,7 +184,7 @@ static void end_early(struct trace *trace, int error)
 	if (pwrite(trace->fd, trailer, TRAILER, end) != TRAILER ||
 	    ftruncate(trace->fd, end + TRAILER))
 		error = errno;
-	log_warning(trace->log, "%s: the trace ends here: %s", trace->path,
+	log_warning(trace->log, "%s: the trace is incomplete: %s", trace->path,
 		    strerror(error));
 }
 
@@ -410,7 +410,8 @@ static void put_dropped(struct trace *trace, struct trace_track *t)
 	put_begin(trace, "i", "dropped", t->named, (uint64_t)clock_ns());
 	put(trace, ",\"s\":\"t\",\"args\":{\"events\":%llu}}",
 	    (unsigned long long)n);
-	log_warning(trace->log, "%s: %llu events of %s came too fast",
+	log_warning(trace->log,
+		    "%s: lost %llu events of %s, because they came too fast",
 		    trace->path, (unsigned long long)n, t->name);
 }
 
@@ -577,12 +578,13 @@ int trace_open(const char *path, struct log *log, struct trace **out)
 		r = thread_start(&trace->thread, write_all, trace);
 	}
 	if (r) {
-		log_error(log, "%s: no trace: %s", path, place_why(r));
+		log_error(log, "%s: cannot write the trace: %s", path,
+			  place_why(r));
 		trace_close(trace);
 		return r;
 	}
 	trace->has_thread = true;
-	log_info(log, "%s: a trace", trace->path);
+	log_info(log, "%s: writing a trace", trace->path);
 	*out = trace;
 	return 0;
 }

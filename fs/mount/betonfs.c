@@ -125,8 +125,10 @@ static void mount_is_ready(void *arg)
 	if (engine_choice(d->served.engine)->mode != CACHE_OS)
 		log_info(&d->log, "%s", engine_tiers_why(d->served.engine));
 	if (d->served.sandbox != SANDBOX_ALL && !wants_none(d))
-		log_info(&d->log, "sandbox: %s: the kernel offers no more",
-			 sandbox_name(d->served.sandbox));
+		log_info(
+			&d->log,
+			"sandbox: using %s, because the kernel supports no more",
+			sandbox_name(d->served.sandbox));
 	if (d->ready_fd < 0)
 		return;
 	let_go_of_terminal(d);
@@ -280,7 +282,7 @@ static int choose_sandbox(struct daemon *d)
 	if (d->opts.sandbox && !wants_none(d) && offered != SANDBOX_ALL) {
 		log_error(
 			&d->log,
-			"-o sandbox: the kernel offers %s instead of %s: without the option, the daemon uses what the kernel offers",
+			"-o sandbox: the kernel supports %s instead of %s: remove the option to use what the kernel supports",
 			sandbox_name(offered), sandbox_name(SANDBOX_ALL));
 		return EXIT_SYSTEM;
 	}
@@ -538,7 +540,8 @@ static int name_served(struct daemon *d)
 	size_t n = d->opts.num_datasets;
 
 	if (n > NS_DATASETS_MAX) {
-		log_error(&d->log, "%zu datasets: one mount has %d at most", n,
+		log_error(&d->log,
+			  "%zu datasets: expected at most %d per mount", n,
 			  (int)NS_DATASETS_MAX);
 		return EXIT_USAGE;
 	}

@@ -178,7 +178,8 @@ static int check_fd(const char *path, struct log *log)
 		return refuse_path(path, log, errno);
 	if (!S_ISCHR(st.st_mode) ||
 	    st.st_rdev != makedev(FUSE_MAJOR, FUSE_MINOR)) {
-		log_error(log, "mountpoint %s: that is no open /dev/fuse",
+		log_error(log,
+			  "mountpoint %s: not an open descriptor of /dev/fuse",
 			  path);
 		return -ENODEV;
 	}
@@ -206,7 +207,7 @@ static void warn_of_mount_below(const char *path, struct log *log)
 	if (*source)
 		log_warning(
 			log,
-			"mountpoint %s: this mount hides that of %s, until it is unmounted with fusermount3 -u",
+			"mountpoint %s: this mount hides the mount of %s until you unmount it with fusermount3 -u",
 			path, source);
 }
 
@@ -236,8 +237,10 @@ int mountpoint_prepare(const char *path, struct log *log, bool *made)
 		return check_fd(path, log);
 	e = uncover(path, &count, &is_dir);
 	if (count)
-		log_info(log, "mountpoint %s: its daemon had died: unmounted",
-			 path);
+		log_info(
+			log,
+			"mountpoint %s: unmounted the mount of a daemon that had died",
+			path);
 	if (e == ENOENT)
 		return make_directory(path, log, made);
 	if (!e && !is_dir)

@@ -374,9 +374,9 @@ static int take_settings(struct options *opts, struct log *log)
 		r = parse_words(opts, text, log);
 	}
 	if (!r)
-		log_info(log, "%s: taken %s%s%s", opts->settings,
+		log_info(log, "%s: using %s%s%s", opts->settings,
 			 *taken ? taken : "nothing",
-			 *left ? "; set by other options: " : "", left);
+			 *left ? "; ignoring what options set: " : "", left);
 	return r;
 }
 

@@ -493,7 +493,7 @@ static void warn_of_no_batches(struct ns *ns, const struct ns_tree *tree)
 		return;
 	log_warning(
 		ns->log,
-		"%s: batches/default has no batches: %llu samples are less than a batch of %llu; use -o batch=%llu",
+		"%s: batches/default has no batches: the dataset has %llu samples, fewer than a batch of %llu; use -o batch=%llu",
 		dataset_path(tree->ds), n, (unsigned long long)spec->batch, n);
 }
 

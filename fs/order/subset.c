@@ -224,7 +224,7 @@ static int take_byte(struct reader *r, unsigned char c)
 		return 0;
 	log_error(
 		r->log,
-		"%s:%llu: byte 0x%02x: expected a sample's number in a line, perhaps its weight, or # and a comment",
+		"%s:%llu: byte 0x%02x: expected one sample number per line, with or without a weight, or # and a comment",
 		r->path, (ull)r->line, c);
 	return -EINVAL;
 }
@@ -406,7 +406,7 @@ static int read_list(struct subset *s, const char *path, uint64_t samples,
 	if (!e)
 		e = read_ids(&reader, fd);
 	if (!e && !s->n) {
-		log_error(log, "%s: no sample's number in it", path);
+		log_error(log, "%s: contains no sample number", path);
 		return -EINVAL;
 	}
 	if (!e && s->sums && !s->sums[s->n - 1]) {
@@ -451,7 +451,7 @@ static int check_name(const char *text, const struct subset *list,
 	    out->has_hash)
 		log_error(
 			log,
-			"subset %s: expected NAME:FILE, NAME being at most %d letters, digits, _ and -, and not digits alone",
+			"subset %s: expected NAME:FILE, where NAME has at most %d letters, digits, _ and -, and not only digits",
 			text, SUBSET_NAME_MAX);
 	else if (subset_find(list, out))
 		log_error(log, "subset %s: the name is given twice", text);

@@ -178,7 +178,7 @@ static int add_matches(struct paths *out, const char *pattern, struct log *log)
 		r = -ENOMEM;
 	} else if (failed == GLOB_ABORTED) {
 		r = errno ? -errno : -EIO;
-		log_error(log, "%s: a directory cannot be read: %s", pattern,
+		log_error(log, "%s: cannot read a directory: %s", pattern,
 			  strerror(-r));
 	} else if (failed) {
 		r = -ENOENT;
@@ -211,7 +211,7 @@ static int list_pattern(const char *text, struct log *log, struct paths *out)
 	}
 	paths_fini(&todo);
 	if (r == -E2BIG)
-		log_error(log, "%s: over %d files", text, (int)PATHS_MAX);
+		log_error(log, "%s: more than %d files", text, (int)PATHS_MAX);
 	return r;
 }
 

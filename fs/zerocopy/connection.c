@@ -138,9 +138,10 @@ void connection_close(struct connection *c)
 
 static void cut_off(struct connection *c, const char *why)
 {
-	log_warning(c->shared->log,
-		    "zero-copy delivery: process %d of user %u is cut off: %s",
-		    (int)c->peer.pid, (unsigned)c->peer.uid, why);
+	log_warning(
+		c->shared->log,
+		"zero-copy delivery: disconnected process %d of user %u: %s",
+		(int)c->peer.pid, (unsigned)c->peer.uid, why);
 	connection_close(c);
 }
 
@@ -363,7 +364,7 @@ static const char *on_cancel(struct connection *c, uint64_t number)
 }
 
 static const char *on_report(struct connection *c,
-			   const struct rank_figures *figures)
+			     const struct rank_figures *figures)
 {
 	struct rank_figures since;
 

@@ -78,7 +78,7 @@ static int let_in(struct zerocopy *h, int fd)
 		return 0;
 	if (!h->refused)
 		log_warning(h->shared.log,
-			    "zero-copy delivery: user %d is refused: %s",
+			    "zero-copy delivery: refused user %d: %s",
 			    (int)peer.uid, strerror(-r));
 	h->refused = true;
 	return r;

@@ -212,11 +212,12 @@ void throughput_end(struct throughput *p, uint64_t now, uint64_t epoch,
 	waited = ratio(n[PACE_WAIT_NS], n[PACE_WAIT_NS] + n[PACE_TRAINER_NS]);
 	snprintf(
 		line, PACE_LINE_SIZE,
-		"epoch %llu: %llu samples in %.*f s, %.0f/s; queue %.0f %% full, %.1f %% of the trainer's time waited for data: %s%s",
+		"epoch %llu: %llu samples in %.*f s, %.0f/s; queue %.0f %% full; the trainer waited %.1f %% of the time for data: %s%s%s",
 		(unsigned long long)epoch, (unsigned long long)n[PACE_SAMPLES],
 		seconds < 100, seconds, (double)n[PACE_SAMPLES] / seconds,
 		100 * ratio(n[PACE_READY], n[PACE_BATCHES] * p->places),
 		100 * waited,
-		waited < enough ? "data is not your bottleneck" : slowest(p),
-		waited < enough ? "" : " is what the batches waited for");
+		waited < enough ? "data is not your bottleneck" : "the stage ",
+		waited < enough ? "" : slowest(p),
+		waited < enough ? "" : " made it wait longest");
 }

@@ -207,9 +207,9 @@ def test_every_type(photos, tmp_path):
     mean = sum(map(sum, stored.values())) / 40 + photos.record.itemsize
     assert page.tiles["samples"] == "40"
     assert page.tiles["file size"] == "%.3g kB" % (size / 1000)
-    assert page.tiles["mean sample"] == "%.3g kB" % (mean / 1000)
+    assert page.tiles["mean sample size"] == "%.3g kB" % (mean / 1000)
     assert page.tiles["fields"] == "7"
-    assert page.tiles["images that are JPEG"] == "75 %"
+    assert page.tiles["images stored as JPEG"] == "75 %"
     assert list(page.fields) == [f[0] for f in photos.fields]
     assert page.fields["vec"] == ("arrays, <f4 (2, 3)", "24 B")
     assert page.fields["tens"] == ("tensors, <i2 (5,)", "10 B")
@@ -297,7 +297,7 @@ def test_few_classes(tmp_path):
         "-12": ("30  (60 %)", 100.0), "3": ("5  (10 %)", 16.7),
         "70": ("15  (30 %)", 50.0)}
     assert list(page.bars("Samples per value")) == ["-12", "3", "70"]
-    assert "3 different values, of 5 to 30 samples: 1 to 6." in section.text
+    assert "3 different values, each with 5 to 30 samples, a ratio of 1 to 6." in section.text
     assert not page.shots
 
 
@@ -314,8 +314,8 @@ def test_many_classes(tmp_path):
     assert {int(k): int(v[0].split()[0]) for k, v in bars.items()} == \
         {i: 100 - i for i in range(20)}
     others = page.root.one("p", "others").text
-    assert others == "others: 80 values, 3,240 samples (64.2 %)"
-    ranks = counts(card(page.section("label"), "samples per value, by rank"))
+    assert others == "other classes: 80 values, 3,240 samples (64.2 %)"
+    ranks = counts(card(page.section("label"), "samples per value, most frequent first"))
     assert ranks["rank 1"] == 100 and min(ranks.values()) >= 1
     assert list(ranks.values()) == sorted(ranks.values(), reverse=True)
     # There is an image of each class, with the right label.
@@ -364,9 +364,9 @@ def test_floats(tmp_path):
                      [{"score": float(v)} for v in values])
     section = page_of(d.path, tmp_path).section("score")
     finite = values[:997]
-    assert "From %.6g to %.6g, mean %.6g." % (
+    assert "Range %.6g to %.6g, mean %.6g." % (
         finite.min(), finite.max(), finite.mean()) in section.text
-    assert "3 are not finite." in section.text
+    assert "3 values are not finite." in section.text
     for name, n in counts(card(section, "values")).items():
         low, high = name.split(" to ")
         low = -math.inf if low == "less" else float(low)
@@ -404,7 +404,7 @@ def test_sizes_of_images(tmp_path):
     assert f"median {middle} px, 100 px to 208 px; 300 values" in \
         card(section, "width").text
     assert "all 1 px" in card(section, "height").text
-    assert "All are raw." in section.text
+    assert "All images are stored as raw." in section.text
 
 
 def test_large_datasets_are_sampled(tmp_path):
@@ -465,7 +465,7 @@ def test_more_fields_than_are_shown(tmp_path):
     d = make.Dataset(tmp_path / "x.beton", fields,
                      [{f: i for f, _ in fields} for i in range(3)], 4096)
     page = page_of(d.path, tmp_path)
-    assert len(page.fields) == 64 and "And 6 more" in page.source
+    assert len(page.fields) == 64 and "omits 6 more fields" in page.source
     assert page.tiles["fields"] == "70"
 
 
@@ -521,8 +521,8 @@ def hostile(tmp_path):
 def test_what_is_hostile_is_text(hostile, tmp_path):
     page = page_of(hostile.path, tmp_path)
     assert page.root.one("h1").text == os.path.basename(hostile.path)
-    assert list(page.fields)[0].startswith("<script>x(\nin file names ")
-    assert {f.split("\nin file names")[0] for f in page.fields} == \
+    assert list(page.fields)[0].startswith("<script>x(\nfile-name form ")
+    assert {f.split("\nfile-name form")[0] for f in page.fields} == \
         {f[0] for f in hostile.fields}
     shown = [p.text for p in page.root.all("pre")]
     assert shown == EVIL[:6] + EVIL[:6]
@@ -556,7 +556,7 @@ def test_damage_is_reported_and_no_failure(damage, tmp_path_factory, tmp_path):
         return
     page = Page(where.read_text())
     broken = {s.sample for s in page.shots if s.why}
-    assert all(s.why is None or "points" not in s.why or "×" not in s.caption
+    assert all(s.why is None or "invalid offset" not in s.why or "×" not in s.caption
                for s in page.shots)
     outcome = damage.outcome
     if outcome == ALL_JPEG:

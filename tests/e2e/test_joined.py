@@ -239,7 +239,7 @@ def test_more_files_than_may_be_open(tmp_path):
                         BUILD / "beton", tmp_path / "*.beton"], text=True,
                        capture_output=True, timeout=DEADLINE)
     assert (r.returncode, r.stderr.count("\n")) == (1, 1), r
-    assert re.search(r"\.beton: .* 30: .*ulimit -n", r.stderr), r.stderr
+    assert re.search(r"\.beton: .* limit of 30 .*ulimit -n", r.stderr), r.stderr
 
 
 def test_optimize_makes_one_file_of_many(tmp_path, whole, pattern, mount):

@@ -100,7 +100,7 @@ def test_bench_reports_what_was_kept_and_found(data, place):
         assert 0 < d["image_cache"]["used"] < 2 << 20
         assert d["jit"] == "prebuilt"
     printed = bench(data.path, *options).stdout
-    assert f"kept           {samples} samples in" in printed
+    assert f"image cache    {samples} samples in" in printed
 
 
 def test_without_a_cache_nothing_is_reported_of_one(data):

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every pipeline string in the manual pages about pipelines runs."""
+"""Run every pipeline string in the manual pages about pipelines, and the commands
+of beton-synthetic(7)."""
+import json
+import os
 import pathlib
 import re
+import shlex
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from dumped import beton
-from package import betonfs
+from dumped import DEADLINE, beton
+from package import PACKAGE, betonfs
 
 ROOT = pathlib.Path(__file__).parents[2]
 IMAGE_H, IMAGE_W = 60, 80
@@ -146,3 +152,59 @@ def test_boxes_are_written_and_read_as_the_page_defines(folder, tmp_path):
         batch = next(iter(loader))
         assert tuple(batch.boxes.shape) == (64, 20, 4)
         assert tuple(batch.image.shape) == (64, 224, 224, 3)
+
+
+def commands():
+    """Commands and pipeline strings of data sources in beton-synthetic(7)."""
+    text = (ROOT / "loader/feed/beton-synthetic.7").read_text()
+    blocks = re.findall(r"^\.Bd -literal[^\n]*\n(.*?)^\.Ed", text, re.M | re.S)
+    return [plain(line) for block in blocks for line in block.splitlines()] + \
+        [plain(line) for line in re.findall(r"^\.Dl (.*)$", text, re.M)]
+
+
+def test_the_synthetic_page_has_commands():
+    assert [c for c in commands() if c.startswith("beton bench --source")]
+    assert [c for c in commands() if c.startswith("BETON_SYNTHETIC=")]
+    assert [c for c in commands() if c.startswith("synthetic(")]
+
+
+TRAINER = """
+import json
+import betonfs
+with betonfs.Loader("frames.beton", 5, pipeline={"label": "label"},
+                    tensors="numpy") as loader:
+    first = next(iter(loader)).label.tolist()
+    print(json.dumps([b.label.tolist() == first for _ in range(2)
+                      for b in loader]))
+"""
+
+
+@pytest.mark.parametrize("command", commands(), ids=lambda c: c[:60])
+def test_a_synthetic_command_runs(folder, tmp_path, command):
+    """Run the words of a command, with datasets and a trainer of the test. A
+    block without a program is a data source."""
+    words = shlex.split(re.sub(r"\d+GiB", "1MiB", command))
+    if words[0].startswith("synthetic("):
+        source = re.sub(r"\d+GiB", "1MiB", command)
+        out = tmp_path / "o"
+        beton("dump", "no.beton", "--spec", "batch=5", "--batches", "0:2",
+              "--out", out, cwd=folder,
+              env={**os.environ, "BETON_SYNTHETIC": source})
+        images = [np.load(f) for f in sorted(out.rglob("image.npy"))]
+        assert images[0].shape == (5, 375, 500, 3)
+        assert (images[0] == images[1]).all() == source.endswith("constant")
+        return
+    variables = dict(w.split("=", 1) for w in words if re.match("[A-Z_]+=", w))
+    program, *arguments = words[len(variables):]
+    env = {**os.environ, **variables, "PYTHONPATH": str(PACKAGE)}
+    if program == "beton":
+        arguments = [a.replace("train.beton", "frames.beton") for a in arguments]
+        r = beton(*arguments, "--epochs", 2, "--spec", "batch=5", "--pipeline",
+                  "label", cwd=folder, env=env)
+        assert "images/s" in r.stdout
+    else:
+        assert (program, arguments) == ("python", ["train.py"])
+        r = subprocess.run([sys.executable, "-c", TRAINER], cwd=folder, env=env,
+                           text=True, capture_output=True, timeout=DEADLINE)
+        assert r.returncode == 0 and "synthetic" in r.stderr, r.stderr
+        assert set(json.loads(r.stdout)) == {True}

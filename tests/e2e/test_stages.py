@@ -16,9 +16,9 @@ N, SIZE = 40, 4
 STEPS = N // SIZE
 SPEC = f"order=random,batch={SIZE},seed=0,drop_last=1"
 LINE = re.compile(
-    r"epoch (\d+): (\d+) samples in [0-9.]+ s, \d+/s; queue \d+ % full, "
-    r"[0-9.]+ % of the trainer's time waited for data: "
-    r"(?:data is not your bottleneck|(\w+) is what the batches waited for)")
+    r"epoch (\d+): (\d+) samples in [0-9.]+ s, \d+/s; queue \d+ % full; "
+    r"the trainer waited [0-9.]+ % of the time for data: "
+    r"(?:data is not your bottleneck|the stage (\w+) made it wait longest)")
 
 # Burns time for each pixel.
 SLOW = """
@@ -42,7 +42,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture
 def slow(tmp_path):
-    """A pipeline that is."""
+    """A pipeline whose last operation takes long."""
     (tmp_path / "slow.c").write_text(SLOW)
     return f'image | random_resized_crop(12) | "{tmp_path}/slow.c".slow(20000)'
 
@@ -155,5 +155,5 @@ def test_bench_reports_the_same(data):
     assert s["decode"]["p50_us"] > 0
     printed = beton("bench", data.path, "--spec", SPEC, "--pipeline",
                  "image | drop", "--epochs", 2).stdout
-    assert re.search(r"^queue +\d+ % full, \d+ of \d+ batches waited for, ",
+    assert re.search(r"^queue +\d+ % full; the consumer waited for \d+ of \d+ batches, ",
                      printed, re.MULTILINE)

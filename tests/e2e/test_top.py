@@ -342,7 +342,7 @@ def test_a_mount_that_goes_away(data, daemon, terminal):
     unmount(d.where)
     assert t.end() == 1
     printed = t.printed.split(LEAVE)[-1]
-    assert printed == b"beton: %s: the mount went away\r\n" % bytes(d.where)
+    assert printed == b"beton: %s: the mount disappeared\r\n" % bytes(d.where)
 
 
 def test_a_daemon_that_is_killed(data, daemon, terminal):
@@ -350,7 +350,7 @@ def test_a_daemon_that_is_killed(data, daemon, terminal):
     t = terminal(d.where)
     d.process.kill()
     assert t.end() == 1
-    assert t.printed.split(LEAVE)[-1].endswith(b": the mount went away\r\n")
+    assert t.printed.split(LEAVE)[-1].endswith(b": the mount disappeared\r\n")
 
 
 def test_a_daemon_that_does_not_answer(data, daemon, terminal):

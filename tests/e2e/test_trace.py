@@ -166,7 +166,7 @@ def test_the_environment_asks_for_one(data, tmp_path, monkeypatch):
     assert len(os.listdir(tmp_path)) == 2
     monkeypatch.setenv("BETON_TRACE", str(tmp_path / "none/x.json"))
     printed = beton("bench", data.path, "--until", "read", code=1).stderr
-    assert "none/x.json: no trace: No such file" in printed
+    assert "none/x.json: cannot write the trace: No such file" in printed
 
 
 def test_loaders_do_not_share_a_file(data, tmp_path):

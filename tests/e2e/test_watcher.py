@@ -15,7 +15,7 @@ from conftest import DEADLINE, SUSPICIOUS, mounts, program, wait_until
 
 NOBODY = 65534
 PATIENCE = 2    # seconds, for a dead mount to go
-DEAD = "mnt: its daemon had died: unmounted\n"
+DEAD = "mnt: unmounted the mount of a daemon that had died\n"
 USERS = [os.getuid()] + [NOBODY] * (os.getuid() == 0)
 
 

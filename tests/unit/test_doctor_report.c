@@ -75,21 +75,22 @@ static void test_text(const struct diagnosis *d)
 {
 	cleanup_free char *text = report_of(d, report_text);
 
-	check_has(text, "dataset   /data/<train>.beton, 1000000 samples, "
-			"1234.6 MB, on server:/data (nfs4), a network\n");
+	check_has(text,
+		  "dataset   /data/<train>.beton, 1000000 samples, "
+		  "1234.6 MB, on server:/data (nfs4), over the network\n");
 	check_has(text, "machine   8 CPUs, 4 allowed, 2.5 cores by the quota "
 			"of /box, 3.0 GB free (free)\n");
-	check_has(text, "others    0.50 cores while nothing ran, 0.25 beside "
-			"the pipeline, 0.00 stolen, throttled in 12 % of "
-			"periods\n");
+	check_has(text, "others    used 0.50 cores before the pipeline ran, "
+			"0.25 while it ran; the hypervisor took 0.00; a quota "
+			"throttled 12 % of periods\n");
 	check_has(text, "GPU 0     H200, busy 7 %, 0 of 0 MHz, P0, PCIe 5 x16 "
 			"of 5 x16\n");
 	check_has(
 		text,
-		"\nladder            samples/s        +-   CPU us/sample\n"
+		"\none stage less    samples/s        +-   CPU us/sample\n"
 		"everything             6400        40           620.0  ####");
-	check_has(text, "trainer    main thread 50 % busy, its loader 1.50 "
-			"cores, the rest 0.00, about 700 samples/s\n");
+	check_has(text, "trainer    main thread 50 % busy, loader 1.50 cores, "
+			"other threads 0.00, about 700 samples/s\n");
 	check_has(text, "ranks      3: 2.5 batches/s, 75 % ready\n");
 	check_has(text, "note       1 < 2\n");
 }

@@ -186,7 +186,8 @@ static void trainers(void)
 	check(&e, "not data", "");
 	e.watch.main_busy = 0.97;
 	check(&e, "trainer's Python", "");
-	/* A slow disk does not matter to who takes less. */
+	/* A slow disk does not limit a trainer that takes less than it reads.
+	 */
 	e = ordinary();
 	e.model.room = 10e9;
 	e.model.trainer_rate = 1000;
@@ -294,38 +295,39 @@ static void workers_by_the_sweep(void)
 	CHECK(!strcmp(f->setting, "workers=2"));
 }
 
-static void reports_of_ranks(const struct evidence *e, const char *text)
+static void check_ranks(const struct evidence *e, const char *text)
 {
-	char said[VERDICT_TEXT_SIZE];
+	char out[VERDICT_TEXT_SIZE];
 
-	verdict_ranks(e, said, sizeof(said));
-	if (!strstr(said, text))
-		fprintf(stderr, "%s\n", said);
-	CHECK(strstr(said, text) && !*text == !*said);
+	verdict_ranks(e, out, sizeof(out));
+	if (!strstr(out, text))
+		fprintf(stderr, "%s\n", out);
+	CHECK(strstr(out, text) && !*text == !*out);
 }
 
 static void ranks(void)
 {
 	struct evidence e = ordinary();
 
-	reports_of_ranks(&e, "");
+	check_ranks(&e, "");
 	e.num_ranks = 1;
 	e.ranks[0] = (struct rank_seen){ 3, 10, 0.5 };
-	reports_of_ranks(&e, "");
+	check_ranks(&e, "");
 	e.num_ranks = 3;
 	e.ranks[1] = (struct rank_seen){ 4, 4, 1 };
 	e.ranks[2] = (struct rank_seen){ 5, 10, 1 };
-	reports_of_ranks(&e, "rank 4 is a straggler by itself");
+	check_ranks(&e, "rank 4 is slow, but not because of data");
 	e.ranks[1].ready = 0.3;
-	reports_of_ranks(&e, "rank 4 is a straggler by its data");
+	check_ranks(&e, "rank 4 is slow because it waits for data 70 %");
 	/* They wait for each other, so all have one rate. */
 	e.ranks[0] = (struct rank_seen){ 3, 10, 0.97 };
 	e.ranks[1].rate = 9.9;
-	reports_of_ranks(&e, "throughput of rank 4, which waits for data 70 %");
+	check_ranks(&e,
+		    "rank 4 limits all ranks, because it waits for data 70");
 	e.ranks[0].ready = e.ranks[2].ready = 0.5;
-	reports_of_ranks(&e, "scaling is lost in data: ranks wait for it 50 to");
+	check_ranks(&e, "data limits scaling: ranks wait for it 50 to");
 	e.ranks[0].ready = e.ranks[1].ready = e.ranks[2].ready = 0.95;
-	reports_of_ranks(&e, "no rank waits for data");
+	check_ranks(&e, "data does not limit scaling");
 }
 
 static void several_models_on_one_gpu(void)
@@ -338,29 +340,30 @@ static void several_models_on_one_gpu(void)
 	e.gpus[0].memory_used = 20;
 	e.watch = (struct watch){ .known = true, .gpu_busy = 30 };
 	e.model.trainer_rate = 1000;
-	f = find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on one GPU");
+	f = find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on this GPU");
 	CHECK(f && f->gain == 3 && !*f->setting);
 	e.gpus[0].memory_used = 50;
-	f = find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on one GPU");
+	f = find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on this GPU");
 	CHECK(f && f->gain == 2);
 	e.gpus[0].memory_used = 60;
-	CHECK(!find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on one"));
+	CHECK(!find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on"));
 	e.gpus[0].memory_used = 20;
 	e.watch.gpu_busy = 60;
-	CHECK(!find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on one"));
-	/* Data for one is all that there is. */
+	CHECK(!find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on"));
+	/* The loader delivers data for one model only. */
 	e.watch.gpu_busy = 30;
 	e.model.trainer_rate = 5000;
-	CHECK(!find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on one"));
+	CHECK(!find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on"));
 }
 
-static void a_run_that_measured_no_time(void)
+static void a_run_without_cpu_time(void)
 {
 	struct evidence e = ordinary();
 	struct fix fixes[FIXES_MAX];
 
 	e.ladder[RUNG_ALL].cpu_us = 0;
-	CHECK(!find(fixes, fix_list(&e, fixes, FIXES_MAX), "a cheaper"));
+	CHECK(!find(fixes, fix_list(&e, fixes, FIXES_MAX),
+		    "replace or remove"));
 }
 
 int main(void)
@@ -376,6 +379,6 @@ int main(void)
 	workers_by_the_sweep();
 	ranks();
 	several_models_on_one_gpu();
-	a_run_that_measured_no_time();
+	a_run_without_cpu_time();
 	return 0;
 }

@@ -120,7 +120,7 @@ static void a_text_cannot_exhaust_memory(void)
 
 	for (int i = 0; i < 20; i++)
 		strcat(text, "{a,b}");
-	CHECK(fails(text, "over 4096 files") == -E2BIG);
+	CHECK(fails(text, "more than 4096 files") == -E2BIG);
 	memset(deep, '{', sizeof(deep));
 	deep[sizeof(deep) - 1] = '\0';
 	CHECK(paths_is_pattern("{{{") && lists("{{{", "{{{\n"));

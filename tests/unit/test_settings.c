@@ -84,7 +84,8 @@ static void test_what_is_wrong_is_named_by_its_line(void)
 	refused("order=weighted\n", "expected one of sequential, random, ");
 	refused("delivery=direct\ndelivery=direct\n",
 		":2: delivery is given twice");
-	refused("window=1000\n", "block and window need a line order=quasi_random");
+	refused("window=1000\n",
+		"block and window need the line order=quasi_random");
 	refused("\033[2J=1\n", "unknown key '?[2J'");
 	memset(long_line + 8, '1', sizeof(long_line) - 9);
 	refused(long_line, ":1: workers=1111111");
@@ -152,12 +153,12 @@ static void test_what_was_left_open_is_taken(void)
 	CHECK(!strcmp(d.options.spec, "batch=8,order=quasi_random,window=64"));
 	CHECK(!strcmp(d.options.pipeline, "decode(draft) | cache(decoded, "
 					  "8MiB) | resize(8) | flip"));
-	CHECK(strstr(message, path) && strstr(message, "taken workers=3, "));
-	CHECK(strstr(message, "decode=draft") && !strstr(message, "chooses"));
+	CHECK(strstr(message, path) && strstr(message, "using workers=3, "));
+	CHECK(strstr(message, "decode=draft") && !strstr(message, "ignoring"));
 	defaults_fini(&d);
 }
 
-static void test_what_was_chosen_stays(void)
+static void test_options_override_settings(void)
 {
 	const struct beton_loader_options o = {
 		.spec = "order=random",
@@ -178,7 +179,8 @@ static void test_what_was_chosen_stays(void)
 	CHECK(!d.options.cold_size);
 	CHECK(!strcmp(d.options.spec, "order=random"));
 	CHECK(!strcmp(d.options.pipeline, o.pipeline));
-	CHECK(strstr(message, "nothing taken; not taken, because the program"));
+	CHECK(strstr(message,
+		     "using nothing; ignoring what the program sets: "));
 	CHECK(strstr(message, "workers=3") && strstr(message, "window=64"));
 	defaults_fini(&d);
 }
@@ -237,7 +239,7 @@ int main(void)
 	test_what_is_wrong_is_named_by_its_line();
 	test_what_is_no_text_is_refused();
 	test_what_was_left_open_is_taken();
-	test_what_was_chosen_stays();
+	test_options_override_settings();
 	test_without_the_variable_nothing_changes();
 	test_a_doctor_writes_what_is_read();
 	unlink(path);

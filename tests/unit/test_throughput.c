@@ -183,13 +183,13 @@ static void an_epoch_has_a_line(void)
 	throughput_end(&p, at, 3, line);
 	CHECK(!strcmp(
 		line,
-		"epoch 3: 100000 samples in 400 s, 250/s; queue 75 % full, 0.0 % of the trainer's time waited for data: data is not your bottleneck"));
+		"epoch 3: 100000 samples in 400 s, 250/s; queue 75 % full; the trainer waited 0.0 % of the time for data: data is not your bottleneck"));
 	/* Another time is not this epoch's. */
 	at = run(&p, at + 9000 * MS, 10, 300 * MS, 700 * MS);
 	throughput_end(&p, at, 4, line);
 	CHECK(!strcmp(
 		line,
-		"epoch 4: 1000 samples in 10.0 s, 100/s; queue 0 % full, 30.0 % of the trainer's time waited for data: decode is what the batches waited for"));
+		"epoch 4: 1000 samples in 10.0 s, 100/s; queue 0 % full; the trainer waited 30.0 % of the time for data: the stage decode made it wait longest"));
 	/* Nor is the time between them the trainer's. */
 	CHECK(sum(&p, PACE_TRAINER_NS) == 407000 * MS);
 	throughput_end(&p, at, 5, line);

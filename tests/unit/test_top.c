@@ -134,13 +134,13 @@ static void test_rates_are_differences(void)
 }
 
 static void check_states(const struct top_view *v, const char *in_full,
-		       const char *in_short)
+			 const char *in_short)
 {
 	char out[TOP_SENTENCE_SIZE];
 
-	top_say_job(&v->jobs[0], true, out);
+	top_describe_job(&v->jobs[0], true, out);
 	CHECK(!strcmp(out, in_full));
-	top_say_job(&v->jobs[0], false, out);
+	top_describe_job(&v->jobs[0], false, out);
 	CHECK(!strcmp(out, in_short));
 }
 

@@ -280,7 +280,7 @@ static void a_full_disk_leaves_a_valid_file(void)
 		trace_span(t, TRACE_SAMPLES, i, i + 1, i, i);
 	trace_close(trace);
 	CHECK(!setrlimit(RLIMIT_FSIZE, &before));
-	CHECK(warnings == 1 && strstr(said, "the trace ends here"));
+	CHECK(warnings == 1 && strstr(said, "the trace is incomplete"));
 	n = count(events_of("d.json", &root), "X", "samples");
 	CHECK(n > 0 && n < 4000);
 	json_decref(root);

@@ -253,7 +253,7 @@ static void print_throughput(const struct bench *b)
 {
 	struct beton_throughput_stats throughput = throughput_of(b);
 
-	printf("queue          %.0f %% full, %llu of %llu batches waited for, %.3f s\n",
+	printf("queue          %.0f %% full; the consumer waited for %llu of %llu batches, %.3f s\n",
 	       100 * queue_fill(&throughput),
 	       (unsigned long long)throughput.waits,
 	       (unsigned long long)throughput.batches,
@@ -262,15 +262,15 @@ static void print_throughput(const struct bench *b)
 
 static void print_cached(const struct bench *b)
 {
-	struct beton_image_cache_stats kept;
+	struct beton_image_cache_stats cache;
 
-	beton_loader_image_cache(b->loader, &kept);
-	if (kept.size)
-		printf("kept           %llu samples in %.0f of %.0f MiB, found %llu times\n",
-		       (unsigned long long)kept.samples,
-		       (double)kept.used / (1 << 20),
-		       (double)kept.size / (1 << 20),
-		       (unsigned long long)kept.hits);
+	beton_loader_image_cache(b->loader, &cache);
+	if (cache.size)
+		printf("image cache    %llu samples in %.0f of %.0f MiB, %llu hits\n",
+		       (unsigned long long)cache.samples,
+		       (double)cache.used / (1 << 20),
+		       (double)cache.size / (1 << 20),
+		       (unsigned long long)cache.hits);
 }
 
 static void print_human(struct bench *b)
@@ -278,9 +278,10 @@ static void print_human(struct bench *b)
 	sort_reals(b->rates, b->num_rates);
 	printf("%s, %s, %u workers, %s, code %s\n", b->info.spec,
 	       b->info.source, b->info.workers, b->info.delivery, b->info.jit);
-	printf("images/s       %.0f (%.0f to %.0f, %zu epochs after the first)\n",
+	printf("images/s       %.0f (%.0f to %.0f, %zu epoch%s after the first)\n",
 	       sort_median(b->rates, b->num_rates), b->rates[0],
-	       b->rates[b->num_rates - 1], b->num_rates);
+	       b->rates[b->num_rates - 1], b->num_rates,
+	       b->num_rates == 1 ? "" : "s");
 	print_cpu(b);
 	printf("bytes/s        %.0f\n", (double)b->bytes / b->seconds);
 	printf("first batch    %.3f s after the start\n", b->first_batch_s);
@@ -333,15 +334,15 @@ static json_t *throughput_json(const struct bench *b)
 /* null: the pipeline has no cache(). */
 static json_t *cached_json(const struct bench *b)
 {
-	struct beton_image_cache_stats kept;
+	struct beton_image_cache_stats cache;
 
-	beton_loader_image_cache(b->loader, &kept);
-	if (!kept.size)
+	beton_loader_image_cache(b->loader, &cache);
+	if (!cache.size)
 		return json_null();
 	return json_pack("{s:I, s:I, s:I, s:I}", "samples",
-			 (json_int_t)kept.samples, "used",
-			 (json_int_t)kept.used, "size", (json_int_t)kept.size,
-			 "hits", (json_int_t)kept.hits);
+			 (json_int_t)cache.samples, "used",
+			 (json_int_t)cache.used, "size", (json_int_t)cache.size,
+			 "hits", (json_int_t)cache.hits);
 }
 
 static void print_json(const struct bench *b)

@@ -216,7 +216,7 @@ static void leave_settings(struct log *log)
 		return;
 	log_warning(
 		log,
-		"BETON_SETTINGS is ignored: the doctor looks for settings itself");
+		"ignoring BETON_SETTINGS, because the doctor finds settings itself");
 	unsetenv("BETON_SETTINGS");
 }
 

@@ -178,7 +178,7 @@ static int take_answer(struct top *t)
 		terminal_close(&t->terminal);
 		if (t->now &&
 		    (r == -ENOENT || r == -ENOTCONN || r == -ECONNABORTED))
-			log_error(t->call->log, "%s: the mount went away",
+			log_error(t->call->log, "%s: the mount disappeared",
 				  t->look.mount);
 		else
 			log_mount_error(t->call, r, t->fetch->why);
@@ -309,7 +309,7 @@ static void tell_patience(struct top *t)
 	t->is_slow = true;
 	if (t->terminal.is_screen)
 		terminal_show(&t->terminal,
-			      "the mount does not answer; q quits\n",
+			      "the mount does not answer; press q to quit\n",
 			      t->call->log);
 	else
 		log_warning(t->call->log, "%s: the mount does not answer",

@@ -19,8 +19,8 @@ const char *apply_fate_name(enum apply_fate fate)
 	static const char *const names[] = {
 		[APPLY_NONE] = "no setting",
 		[APPLY_WRITTEN] = "written",
-		[APPLY_NO_GAIN] = "gains nothing",
-		[APPLY_OTHER] = "a better one sets the same",
+		[APPLY_NO_GAIN] = "no gain",
+		[APPLY_OTHER] = "a better fix sets the same key",
 		[APPLY_NOT_ALLOWED] = "not allowed",
 	};
 
@@ -41,7 +41,10 @@ int apply_check(const char *path, struct log *log)
 	/* An empty file may be replaced. */
 	if (fd >= 0 && (!n || !strcmp(head, SETTINGS_HEAD)))
 		return 0;
-	log_error(log, "%s: exists, and is no file of settings", path);
+	log_error(
+		log,
+		"%s: exists, but is not a settings file: give --apply another path",
+		path);
 	return -EEXIST;
 }
 

@@ -86,12 +86,12 @@ void ladder_model(struct evidence *e)
 	    cold->rate < model_data_rate(m))
 		doctor_note(
 			e,
-			"the first epoch comes from the disk, at %.0f samples/s, later ones from memory",
+			"the first epoch reads the disk at %.0f samples/s; later epochs read memory",
 			cold->rate);
 	if (e->pinned && e->memory.memlock < e->pinned)
 		doctor_note(
 			e,
-			"RLIMIT_MEMLOCK is %llu KB, batches for the GPU are %llu KB: drivers may refuse to pin them",
+			"RLIMIT_MEMLOCK is %llu KB, but batches for the GPU need %llu KB: if the driver refuses to pin them, raise the limit (ulimit -l)",
 			(unsigned long long)(e->memory.memlock >> 10),
 			(unsigned long long)(e->pinned >> 10));
 }

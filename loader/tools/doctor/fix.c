@@ -76,8 +76,9 @@ static bool workers(const struct evidence *e, struct model *m, struct fix *f)
 	    model_is_noisy(&e->model))
 		return false;
 	OPTION(f, "--jobs %u", best->workers);
-	WHY(f, "measured: %.0f samples/s with %.0f workers, %.0f with %u", now,
-	    m->workers, best->figure.rate, best->workers);
+	WHY(f,
+	    "measured: %.0f samples/s with %.0f workers, %.0f samples/s with %u",
+	    now, m->workers, best->figure.rate, best->workers);
 	format_text(f->setting, sizeof(f->setting), "workers=%u",
 		    best->workers);
 	/* The measured gain counts, up to the rate of the trainer. */
@@ -95,9 +96,9 @@ static bool quota(const struct evidence *e, struct model *m, struct fix *f)
 	m->cores = e->cpu.allowed;
 	m->workers = fmax(m->workers, m->cores);
 	OPTION(f,
-	       "a CPU quota of %u cores instead of %.1f for %s (cpu.max, docker --cpus)",
+	       "set a CPU quota of %u cores instead of %.1f for %s (cpu.max, docker --cpus)",
 	       e->cpu.allowed, e->cpu.quota, e->cpu.quota_of);
-	WHY(f, "the group was stopped in %.0f %% of its periods",
+	WHY(f, "the quota throttled the group in %.0f %% of its periods",
 	    100 * e->throttled);
 	return true;
 }
@@ -120,8 +121,8 @@ static bool neighbors(const struct evidence *e, struct model *m, struct fix *f)
 	if (e->model.others < 0.1 * e->model.cores)
 		return false;
 	OPTION(f,
-	       "move other work off these CPUs, or nice -n 19 and cpu.weight for it");
-	WHY(f, "others have %.1f of %.1f cores while the pipeline runs",
+	       "move other work to other CPUs, or lower its priority (nice -n 19, cpu.weight)");
+	WHY(f, "other processes use %.1f of %.1f cores while the pipeline runs",
 	    m->others, m->cores);
 	m->others = 0;
 	return true;
@@ -169,10 +170,10 @@ static bool draft(const struct evidence *e, struct model *m, struct fix *f)
 {
 	if (edit_has(e->pipeline, "cache"))
 		return false;
-	OPTION(f, "decode(draft) as the first operation");
+	OPTION(f, "use decode(draft) as the first operation");
 	format_text(f->setting, sizeof(f->setting), "decode=draft");
 	f->changes = FIX_CHANGES_PIXELS;
-	WHY(f, "measured: %.0f us of CPU time a sample instead of %.0f",
+	WHY(f, "measured: %.0f us of CPU time per sample instead of %.0f",
 	    e->variants[VARIANT_DRAFT].cpu_us, e->ladder[RUNG_ALL].cpu_us);
 	return take_variant(e, VARIANT_DRAFT, &e->ladder[RUNG_ALL], m);
 }
@@ -190,10 +191,11 @@ static bool cache_decoded(const struct evidence *e, struct model *m,
 	    !take_variant(e, VARIANT_CACHED, &e->ladder[RUNG_ALL], m))
 		return false;
 	size_text(fmax(1.05 * kept * all, 65536), size);
-	OPTION(f, "cache(decoded, %s) before the first random operation", size);
+	OPTION(f, "add cache(decoded, %s) before the first random operation",
+	       size);
 	format_text(f->setting, sizeof(f->setting), "cache_decoded=%s", size);
 	WHY(f,
-	    "%.0f %% of the images fit; of those that do, %.0f us of %.0f are saved in later epochs",
+	    "%.0f %% of the images fit; from the second epoch on, each of them saves %.0f of %.0f us of CPU time",
 	    100 * kept, cpu - model_cpu_us(m), cpu);
 	m->decode_us =
 		e->model.decode_us - kept * (e->model.decode_us - m->decode_us);
@@ -212,7 +214,7 @@ static bool optimize(const struct evidence *e, struct model *m, struct fix *f)
 	take_bytes(e, VARIANT_OPTIMIZED, 1, m);
 	OPTION(f, "beton optimize %s NEWFILE", e->backing);
 	WHY(f,
-	    "measured: %.0f us of CPU time a sample instead of %.0f, the same pixels",
+	    "measured: %.0f us of CPU time per sample instead of %.0f, and the same pixels",
 	    v->cpu_us, e->variants[VARIANT_SAME].cpu_us);
 	return true;
 }
@@ -248,7 +250,7 @@ static bool raw(const struct evidence *e, struct model *m, struct fix *f)
 	*m = best;
 	OPTION(f, "mkfs.beton --mode proportion=%.1f", share);
 	WHY(f,
-	    "%.0f %% of the images as pixels: decoding costs %.0f us a sample in the mean, a sample has %.0f KB",
+	    "if %.0f %% of the images are stored as pixels, decoding takes %.0f us per sample on average, and a sample has %.0f KB",
 	    100 * share, m->decode_us, 1e-3 * m->disk_bytes);
 	return true;
 }
@@ -261,7 +263,7 @@ static bool resized(const struct evidence *e, struct model *m, struct fix *f)
 	take_bytes(e, VARIANT_RESIZED, 1, m);
 	OPTION(f, "mkfs.beton --max-resolution %u", e->resized_to);
 	WHY(f,
-	    "images have %.0f x %.0f pixels, the pipeline makes %.0f of them; measured: %.0f us of CPU time a sample instead of %.0f",
+	    "images have %.0f x %.0f pixels, and the pipeline needs a longer side of %.0f; measured: %.0f us of CPU time per sample instead of %.0f",
 	    e->width, e->height, e->resize_to,
 	    e->variants[VARIANT_RESIZED].cpu_us,
 	    e->variants[VARIANT_SAME].cpu_us);
@@ -301,7 +303,7 @@ static bool to_the_gpu(const struct evidence *e, struct model *m, struct fix *f)
 		return false;
 	OPTION(f, "%scuda(0, auto) before normalize",
 	       e->on_gpu ? "move cuda(): " : "");
-	WHY(f, "measured: %.0f us of CPU time a sample instead of %.0f",
+	WHY(f, "measured: %.0f us of CPU time per sample instead of %.0f",
 	    e->variants[VARIANT_GPU].cpu_us, e->ladder[RUNG_ALL].cpu_us);
 	m->upload_bytes /= 4;
 	return true;
@@ -325,9 +327,9 @@ static bool cheaper_op(const struct evidence *e, struct model *m, struct fix *f)
 		return false;
 	saved = fmin(saved, m->transform_us);
 	m->transform_us -= saved;
-	OPTION(f, "a cheaper %.200s, or none", best->written);
+	OPTION(f, "replace or remove %.200s", best->written);
 	WHY(f,
-	    "measured: without it %.0f us of CPU time a sample instead of %.0f",
+	    "measured: without it, %.0f us of CPU time per sample instead of %.0f",
 	    best->without.cpu_us, all);
 	return true;
 }
@@ -339,8 +341,9 @@ static bool smaller_upload(const struct evidence *e, struct model *m,
 	    !edit_has(e->pipeline, "float"))
 		return false;
 	m->upload_bytes /= 2;
-	OPTION(f, "half instead of float, or cuda(0) before normalize");
-	WHY(f, "%.0f KB a sample cross the link, half or a quarter would do",
+	OPTION(f, "use half instead of float, or cuda(0) before normalize");
+	WHY(f,
+	    "the loader copies %.0f KB per sample to the GPU; half copies one half of that, cuda(0) one quarter",
 	    1e-3 * e->model.upload_bytes);
 	return true;
 }
@@ -353,8 +356,8 @@ static bool wider_link(const struct evidence *e, struct model *m, struct fix *f)
 	    g->width >= g->width_max)
 		return false;
 	m->upload_rate *= (double)g->width_max / g->width;
-	OPTION(f, "another slot, riser or BIOS setting for %s", g->name);
-	WHY(f, "its link has %d lanes of %d", g->width, g->width_max);
+	OPTION(f, "try another slot, riser or BIOS setting for %s", g->name);
+	WHY(f, "its PCIe link uses %d of %d lanes", g->width, g->width_max);
 	return true;
 }
 
@@ -373,10 +376,11 @@ static bool quasi_random(const struct evidence *e, struct model *m,
 	/* Through the kernel's page cache, samples are read one by one in any
 	   order. */
 	OPTION(f, "--spec order=quasi_random,window=%s%s", size,
-	       is_mount(e)     ? ", of a mount with cache=process"
+	       is_mount(e)     ? " on a mount with cache=process"
 	       : e->cache_size ? ""
 			       : " --cache process");
-	WHY(f, "reads of %.1f MB bring %.1f MB/s, those of a sample %.1f",
+	WHY(f,
+	    "measured: reads of %.1f MB give %.1f MB/s, reads of one sample %.1f MB/s",
 	    1e-6 * e->large_piece, 1e-6 * e->large.bytes,
 	    1e-6 * e->small.bytes);
 	format_text(f->setting, sizeof(f->setting),
@@ -397,7 +401,7 @@ static bool parallel_reads(const struct evidence *e, struct model *m,
 	m->disk_rate = e->small.bytes;
 	OPTION(f, is_mount(e) ? "betonfs -o cache=process" : "--cache process");
 	WHY(f,
-	    "several reads of a sample at once bring %.1f MB/s, the kernel's page cache has %.1f",
+	    "measured: parallel reads of one sample each give %.1f MB/s, the kernel's page cache %.1f MB/s",
 	    1e-6 * e->small.bytes, 1e-6 * e->model.disk_rate);
 	format_text(f->setting, sizeof(f->setting), "cache=process");
 	return true;
@@ -419,7 +423,7 @@ static bool own_cache(const struct evidence *e, struct model *m, struct fix *f)
 		OPTION(f, "betonfs -o cache=process,cache_size=%s", size);
 	else
 		OPTION(f, "--cache process --cache-size %s", size);
-	WHY(f, "%.0f %% of the file stay in memory instead of %.0f",
+	WHY(f, "%.0f %% of the file stays in memory instead of %.0f %%",
 	    100 * (1 - model_misses(m)), 100 * (1 - model_misses(&e->model)));
 	format_text(f->setting, sizeof(f->setting),
 		    "cache=process,cache_size=%s", size);
@@ -435,7 +439,7 @@ static bool page_cache(const struct evidence *e, struct model *m, struct fix *f)
 		return false;
 	m->room = all;
 	OPTION(f, is_mount(e) ? "betonfs -o cache=os" : "--cache os");
-	WHY(f, "the whole file fits into the memory that is free");
+	WHY(f, "the whole file fits into free memory");
 	format_text(f->setting, sizeof(f->setting), "cache=os");
 	return true;
 }
@@ -460,7 +464,7 @@ static bool larger_cache(const struct evidence *e, struct model *m,
 	else
 		OPTION(f, "--cache process --cache-size %s", size);
 	WHY(f,
-	    "the file is larger than memory: the kernel evicts the pages that the next epoch reads first, while the cache of betonfs evicts those that are needed last");
+	    "the file is larger than memory: the kernel evicts the pages that are needed first, the process cache those that are needed last");
 	format_text(f->setting, sizeof(f->setting),
 		    "cache=process,cache_size=%s", size);
 	f->gain = misses > 0 ? 1 / fmax(model_misses(m), 0.05) : 1;
@@ -473,9 +477,8 @@ static bool nearer(const struct evidence *e, struct model *m, struct fix *f)
 		return false;
 	/* The slowest solid-state disks reach this rate. */
 	m->disk_rate = fmax(m->disk_rate, 400e6);
-	OPTION(f, "cp %s to a local disk", e->backing);
-	WHY(f,
-	    "%s is read over the network; a local disk gives 400 MB/s or more",
+	OPTION(f, "copy %s to a local disk", e->backing);
+	WHY(f, "%s is on the network; a local disk reads 400 MB/s or more",
 	    e->disk.source);
 	return true;
 }
@@ -487,9 +490,9 @@ static bool share_mount(const struct evidence *e, struct model *m,
 	if (is_mount(e) || (model_misses(m) <= 0 && e->num_ranks < 2))
 		return false;
 	(void)m;
-	OPTION(f, "betonfs %s MNT, and all ranks on MNT", e->backing);
+	OPTION(f, "betonfs %s MNT, and open MNT in all ranks", e->backing);
 	WHY(f,
-	    "several ranks or jobs on one mount read each byte once and share one cache");
+	    "ranks and jobs on one mount read each byte once and share one cache");
 	f->gain = 1;
 	return true;
 }
@@ -504,7 +507,7 @@ static bool zerocopy(const struct evidence *e, struct model *m, struct fix *f)
 	m->delivery_rate *= 2;
 	OPTION(f, "--delivery zero-copy");
 	WHY(f,
-	    "batches stay in shared memory of the daemon, and the kernel copies nothing");
+	    "the loader maps the memory of the daemon, so the kernel copies nothing");
 	format_text(f->setting, sizeof(f->setting), "delivery=zero-copy");
 	return true;
 }
@@ -516,8 +519,9 @@ static bool python(const struct evidence *e, struct model *m, struct fix *f)
 	if (!e->watch.known || e->watch.main_busy < 0.5)
 		return false;
 	OPTION(f,
-	       "py-spy record --pid PID, and less work per batch in the main thread (no copies to NumPy: batches are tensors by DLPack)");
-	WHY(f, "it works %.0f %% of the time, and takes no batch meanwhile",
+	       "profile the trainer (py-spy record --pid PID), and do less per batch in the main thread, for example no copies to NumPy");
+	WHY(f,
+	    "the main thread is busy %.0f %% of the time, and requests no batch meanwhile",
 	    100 * e->watch.main_busy);
 	m->trainer_rate = 0;
 	f->gain = fmin(model_rate(m, NULL) / model_rate(&e->model, NULL),
@@ -533,8 +537,9 @@ static bool model_itself(const struct evidence *e, struct model *m,
 	    (e->watch.known && e->watch.main_busy > 0.85))
 		return false;
 	OPTION(f,
-	       "the model: mixed precision, a larger batch, torch.compile, a profiler; data needs no work");
-	WHY(f, "data could be %.1f times as fast as the trainer is",
+	       "speed up the model: mixed precision, a larger batch, torch.compile, a profiler");
+	WHY(f,
+	    "the loader can deliver %.1f times as many samples as the trainer takes",
 	    model_data_rate(m) / m->trainer_rate);
 	f->gain = model_data_rate(m) / m->trainer_rate;
 	return true;
@@ -559,10 +564,10 @@ static bool several_models(const struct evidence *e, struct model *m,
 	if (n < 2)
 		return false;
 	OPTION(f,
-	       "%.0f models on one GPU at once, a process each (NVIDIA MPS), all on one mount",
+	       "train %.0f models on this GPU at once, each in a process of its own (NVIDIA MPS), on one mount",
 	       n);
 	WHY(f,
-	    "the GPU is busy %d %% of the time, its memory used to %d %%, and data can come %.1f times as fast; the gain is of all models together",
+	    "the GPU is busy %d %% of the time, its memory is %d %% full, and the loader can deliver %.1f times as many samples; the gain is that of all models together",
 	    e->watch.gpu_busy, g->memory_used, data);
 	f->gain = n;
 	return true;
@@ -581,7 +586,8 @@ static bool fewer_workers(const struct evidence *e, struct model *m,
 	if (need >= m->workers)
 		return false;
 	OPTION(f, "--jobs %.0f", need);
-	WHY(f, "fewer threads are enough, and leave the CPUs to the trainer");
+	WHY(f,
+	    "fewer threads are enough, and leave more CPU time to the trainer");
 	format_text(f->setting, sizeof(f->setting), "workers=%.0f", need);
 	f->gain = 1;
 	return true;
@@ -595,32 +601,34 @@ static const struct row {
 	bool always; /* listed even without a gain */
 } rows[] = {
 	{ workers, "none", false },
-	{ quota, "a setting of the container", false },
+	{ quota, "a change of the container's limits", false },
 	{ affinity, "none", false },
-	{ neighbors, "the others run slower or elsewhere", false },
-	{ draft, "slightly other pixels, beton-resize(7)", false },
+	{ neighbors, "the other work runs slower or elsewhere", false },
+	{ draft, "slightly different pixels, see beton-resize(7)", false },
 	{ cache_decoded, "memory, and a slower first epoch", false },
-	{ optimize, "the file is written once; no pixel changes", false },
-	{ raw, "the file is written again, and larger", false },
-	{ resized, "the file is written again; other pixels", false },
-	{ as_jpeg, "the file is written again; other pixels, and decoding",
+	{ optimize, "you write the dataset once; no pixel changes", false },
+	{ raw, "you write the dataset again, and it is larger", false },
+	{ resized, "you write the dataset again; pixels change", false },
+	{ as_jpeg,
+	  "you write the dataset again; pixels change, and loaders have to decode",
 	  false },
-	{ fewer_bytes, "the file is written again; other pixels", false },
+	{ fewer_bytes, "you write the dataset again; pixels change", false },
 	{ to_the_gpu, "some of the GPU's time", false },
-	{ cheaper_op, "other batches", false },
+	{ cheaper_op, "the content of batches changes", false },
 	{ smaller_upload, "less precision, or some of the GPU's time", false },
 	{ wider_link, "work on the hardware", false },
-	{ quasi_random, "a slightly worse shuffle, beton-orders(7)", false },
+	{ quasi_random, "a slightly worse shuffle, see beton-orders(7)",
+	  false },
 	{ parallel_reads, "memory", false },
 	{ own_cache, "memory", false },
 	{ page_cache, "none", false },
 	{ larger_cache, "memory", false },
-	{ nearer, "a copy, and its disk space", false },
-	{ share_mount, "a daemon", true },
+	{ nearer, "disk space for the copy", false },
+	{ share_mount, "a daemon that runs on this machine", true },
 	{ zerocopy, "none", false },
-	{ python, "work on the trainer", false },
-	{ model_itself, "work on the model", false },
-	{ several_models, "they share the GPU's memory", false },
+	{ python, "changes of the trainer", false },
+	{ model_itself, "changes of the model", false },
+	{ several_models, "the models share the GPU's memory", false },
 	{ fewer_workers, "none", true },
 };
 

@@ -37,7 +37,7 @@ static void draw_ladder(FILE *out, const void *facts)
 			bars[n++] = html_bar(report_rung(r), f->rate,
 					     r == RUNG_ALL, "%.0f/s", f->rate);
 	}
-	draw_bars(out, "The ladder, samples a second", bars, n);
+	draw_bars(out, "Rate with one stage less per line", bars, n);
 }
 
 static void draw_shares(FILE *out, const void *facts)
@@ -51,7 +51,7 @@ static void draw_shares(FILE *out, const void *facts)
 		bars[i] =
 			html_bar(s[i].name, s[i].us, false, "%.0f us, %.0f %%",
 				 s[i].us, 100 * s[i].share);
-	draw_bars(out, "CPU time of a sample", bars, n);
+	draw_bars(out, "CPU time per sample, by stage", bars, n);
 }
 
 /* The short bars matter, so long ones are cut. */
@@ -72,7 +72,7 @@ static void draw_limits(FILE *out, const void *facts)
 	}
 	draw_bars(
 		out,
-		"Maximum rate of each resource (bars end at five times the lowest)",
+		"Highest rate of each resource (bars end at five times the lowest)",
 		bars, n);
 }
 
@@ -91,7 +91,10 @@ static void draw_ops(FILE *out, const void *facts)
 					     false, "%.0f us", us);
 	}
 	if (n)
-		draw_bars(out, "CPU time saved without one operation", bars, n);
+		draw_bars(
+			out,
+			"CPU time per sample that you save without one operation",
+			bars, n);
 }
 
 static void draw_sweep(FILE *out, const void *facts)
@@ -113,7 +116,7 @@ static void draw_sweep(FILE *out, const void *facts)
 				     "%.0f/s", p->figure.rate);
 	}
 	if (n)
-		draw_bars(out, "Workers", bars, n);
+		draw_bars(out, "Rate by number of workers", bars, n);
 }
 
 /* --- text ---------------------------------------------------------------- */
@@ -124,11 +127,11 @@ static void write_fixes(FILE *out, const void *facts)
 
 	if (!d->num_fixes) {
 		fprintf(out,
-			"<p>No setting that is known here would gain anything.</p>\n");
+			"<p>The doctor found no change that makes loading faster.</p>\n");
 		return;
 	}
 	fprintf(out,
-		"<table><tr><th>gain</th><th>how</th><th>cost</th></tr>\n");
+		"<table><tr><th>gain</th><th>change</th><th>cost</th></tr>\n");
 	for (size_t i = 0; i < d->num_fixes; i++)
 		fact_html(out, facts_fix, &d->fixes[i]);
 	fprintf(out, "</table>\n");

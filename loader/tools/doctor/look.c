@@ -33,9 +33,12 @@ static void look_at_disk(const struct ladder_options *o, struct evidence *e)
 				 sizeof(e->backing)))
 		doctor_note(
 			e,
-			"not measured: the disk, for it is not known where the mount's dataset lies");
+			"the disk was not measured: the doctor cannot find the file of this mount's dataset");
 	if (machine_disk_read(o->place.root, e->backing, &e->disk))
-		doctor_note(e, "not measured: the disk of %.100s", e->backing);
+		doctor_note(
+			e,
+			"the disk was not measured: cannot find the device of %.100s",
+			e->backing);
 	e->file_size = e->disk.size;
 }
 
@@ -84,21 +87,26 @@ static void note_limits(struct evidence *e)
 	const struct machine_memory *m = &e->memory;
 
 	if (m->files < 1024)
-		doctor_note(e, "RLIMIT_NOFILE is %llu: few open files",
-			    (unsigned long long)m->files);
+		doctor_note(
+			e,
+			"RLIMIT_NOFILE is %llu: to open more files at once, raise it to 1024 or more (ulimit -n)",
+			(unsigned long long)m->files);
 	if (m->address != UINT64_MAX)
-		doctor_note(e,
-			    "RLIMIT_AS is %llu MB: mappings of files count too",
-			    (unsigned long long)(m->address >> 20));
+		doctor_note(
+			e,
+			"RLIMIT_AS is %llu MB, and mapped files count towards this limit",
+			(unsigned long long)(m->address >> 20));
 	if (e->cpu.nodes > 1)
 		doctor_note(
 			e,
-			"%u NUMA nodes, CPUs of %u are used: memory of another one is slower",
+			"the machine has %u NUMA nodes, and uses CPUs of %u: memory of another node is slower",
 			e->cpu.nodes, e->cpu.nodes_used);
 	if (e->cpu.mhz > 0 && e->cpu.mhz_max > 0 &&
 	    e->cpu.mhz < 0.6 * e->cpu.mhz_max)
-		doctor_note(e, "the CPU runs at %.0f of %.0f MHz, governor %s",
-			    e->cpu.mhz, e->cpu.mhz_max, e->cpu.governor);
+		doctor_note(
+			e,
+			"the CPU runs at %.0f of %.0f MHz; its frequency governor is %s",
+			e->cpu.mhz, e->cpu.mhz_max, e->cpu.governor);
 }
 
 static void note_gpus(struct evidence *e)
@@ -107,12 +115,14 @@ static void note_gpus(struct evidence *e)
 		const struct machine_gpu *g = &e->gpus[i];
 
 		if (g->width > 0 && g->width < g->width_max)
-			doctor_note(e, "GPU %zu, %.60s: %d PCIe lanes of %d", i,
-				    g->name, g->width, g->width_max);
+			doctor_note(
+				e,
+				"GPU %zu, %.60s: its PCIe link uses %d of %d lanes",
+				i, g->name, g->width, g->width_max);
 		if (machine_gpu_is_slowed(g))
 			doctor_note(
 				e,
-				"GPU %zu, %.60s: heat or power hold it at %d of %d MHz, P%d",
+				"GPU %zu, %.60s: heat or power limits it to %d of %d MHz, P%d",
 				i, g->name, g->clock, g->clock_max, g->state);
 	}
 }
@@ -187,14 +197,15 @@ void ladder_probe_disk(struct evidence *e, double sample_bytes)
 	int r = machine_disk_probe(e->backing, &probe, &e->small);
 
 	if (r) {
-		doctor_note(e, "not measured: reads of %.100s: %s", e->backing,
-			    strerror(-r));
+		doctor_note(e,
+			    "the disk was not measured: cannot read %.100s: %s",
+			    e->backing, strerror(-r));
 		return;
 	}
 	if (!e->small.direct)
 		doctor_note(
 			e,
-			"%.20s reads only through the page cache: the disk may be slower than measured",
+			"%.20s has no direct reads, so the page cache answered some: the disk may be slower than measured",
 			e->disk.type);
 	probe_larger(e, &probe);
 }

@@ -22,7 +22,7 @@ static const struct {
 
 static const char *const terms[TERMS] = {
 	[TERM_DISK] = "disk",	    [TERM_DELIVERY] = "delivery",
-	[TERM_CPU] = "processors",  [TERM_WORKERS] = "workers",
+	[TERM_CPU] = "cpus",	    [TERM_WORKERS] = "workers",
 	[TERM_MEMORY] = "memory",   [TERM_UPLOAD] = "upload",
 	[TERM_TRAINER] = "trainer",
 };
@@ -108,7 +108,7 @@ static void print_ladder(const struct evidence *e, FILE *out)
 
 	for (enum rung r = RUNG_ALL; r < RUNGS; r++)
 		best = fmax(best, e->ladder[r].known ? e->ladder[r].rate : 0);
-	fprintf(out, "\n%-16s", "ladder");
+	fprintf(out, "\n%-16s", "one stage less");
 	fact_titles(out, facts_figure);
 	for (enum rung r = 0; r < RUNGS; r++) {
 		const struct figure *f = &e->ladder[r];
@@ -128,7 +128,7 @@ static void print_shares(const struct evidence *e, FILE *out)
 	struct stage_share s[SHARES_MAX];
 	size_t n = report_shares(e, s);
 
-	fprintf(out, "\nwhere the CPU time of a sample goes\n");
+	fprintf(out, "\nCPU time per sample, by stage\n");
 	for (size_t i = 0; i < n; i++) {
 		fact_text(out, facts_stage_share, &s[i]);
 		print_bar(s[i].share, out);
@@ -150,7 +150,7 @@ static void print_ops(const struct evidence *e, FILE *out)
 				e->ladder[RUNG_ALL].cpu_us - o->without.cpu_us);
 		else
 			fprintf(out, "%-28.28s %11s %21s\n", o->written, "-",
-				"cannot be left out");
+				"cannot be removed");
 	}
 }
 
@@ -165,7 +165,7 @@ static void print_sweep(const struct evidence *e, FILE *out)
 				e->sweep[i].figure.rate);
 	}
 	fprintf(out,
-		"  (rule of thumb: 4 to 8, for light work at most cores/8: %u)\n",
+		"  (rule of thumb: 4 to 8; for light work, one per 8 CPUs: %u)\n",
 		e->cpu.online >= 8 ? e->cpu.online / 8 : 1);
 }
 
@@ -215,7 +215,7 @@ static void print_fixes(const struct diagnosis *d, FILE *out)
 {
 	if (!d->num_fixes)
 		fprintf(out,
-			"\nNo setting that is known here would gain anything.\n");
+			"\nThe doctor found no change that makes loading faster.\n");
 	else
 		fprintf(out, "\nPossible fixes, by predicted gain:\n");
 	for (size_t i = 0; i < d->num_fixes; i++) {
@@ -243,7 +243,7 @@ static void print_applied(const struct diagnosis *d, FILE *out)
 		fprintf(out, "  nothing: no setting gains anything\n");
 	else
 		fprintf(out,
-			"Loaders take it with BETON_SETTINGS=%s, a mount with -o settings=%s.\n",
+			"To use it, set BETON_SETTINGS=%s for a loader, or -o settings=%s for a mount.\n",
 			a->path, a->path);
 	if (denied)
 		fprintf(out,

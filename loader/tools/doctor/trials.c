@@ -497,7 +497,8 @@ static int check_whole(struct ladder *l)
 		take_whole(l, &all->last);
 		return 0;
 	}
-	log_error(l->options->log, "%s", all ? all->why : "no runs");
+	log_error(l->options->log, "%s",
+		  all ? all->why : "no time for a single run: raise --seconds");
 	return -EIO;
 }
 
@@ -524,8 +525,9 @@ static int prepare(struct ladder *l, struct variant_source **source)
 		    e->backing,
 		    (size_t)fmin(samples_from_disk(e, 2), VARIANT_SAMPLES),
 		    NULL, e, source))
-		doctor_note(e,
-			    "not measured: what another encoding would bring");
+		doctor_note(
+			e,
+			"the gain of other encodings was not measured: cannot encode samples of this dataset");
 	return choose_samples(l);
 }
 

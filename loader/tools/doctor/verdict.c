@@ -51,7 +51,7 @@ static double of_data(const struct evidence *e, double score)
 	return score;
 }
 
-static double processors(const struct evidence *e)
+static double cpus(const struct evidence *e)
 {
 	return fmax(nearness(e, TERM_CPU), nearness(e, TERM_WORKERS));
 }
@@ -76,7 +76,7 @@ static double largest_share(const struct evidence *e)
 static double stage_score(const struct evidence *e, double us)
 {
 	double s =
-		processors(e) * cpu_share(e, us) / fmax(largest_share(e), 1e-9);
+		cpus(e) * cpu_share(e, us) / fmax(largest_share(e), 1e-9);
 
 	return of_data(e, model_is_noisy(&e->model) ? 0.6 * s : s);
 }
@@ -138,7 +138,7 @@ static double ipc(const struct evidence *e)
 
 static double noisy(const struct evidence *e)
 {
-	return model_is_noisy(&e->model) ? of_data(e, processors(e)) : 0;
+	return model_is_noisy(&e->model) ? of_data(e, cpus(e)) : 0;
 }
 
 static double upload(const struct evidence *e)
@@ -181,33 +181,33 @@ static double rate_of(const struct evidence *e)
 	return model_data_rate(&e->model);
 }
 
-static void say_disk(const struct evidence *e, char *out, size_t size)
+static void describe_disk(const struct evidence *e, char *out, size_t size)
 {
 	const struct model *m = &e->model;
 
 	snprintf(
 		out, size,
-		"%.0f %% of the reads have to go to %s (%s), which gives %.1f MB/s in this order: %.0f samples/s",
+		"%.0f %% of the reads miss in memory, and %s (%s) reads %.1f MB/s in this order; the limit is %.0f samples/s",
 		100 * model_misses(m), e->disk.source, e->disk.type,
 		1e-6 * m->disk_rate, model_term(m, TERM_DISK));
 }
 
-static void say_api(const struct evidence *e, char *out, size_t size)
+static void describe_api(const struct evidence *e, char *out, size_t size)
 {
 	snprintf(
 		out, size,
-		"%s (%s) answers %.0f requests/s of a sample each, %.1f ms; large requests bring %.1f MB/s instead of %.1f",
+		"%s (%s) answers %.0f requests/s of one sample each, in %.1f ms each; they read %.1f MB/s, large requests %.1f MB/s",
 		e->disk.source, e->disk.type, e->small.reads,
-		1e3 * e->small.latency_s, 1e-6 * e->large.bytes,
-		1e-6 * e->small.bytes);
+		1e3 * e->small.latency_s, 1e-6 * e->small.bytes,
+		1e-6 * e->large.bytes);
 }
 
-static void say_cores(const struct evidence *e, char *out, size_t size)
+static void describe_cores(const struct evidence *e, char *out, size_t size)
 {
 	const struct model *m = &e->model;
 
 	if (m->workers < m->cores)
-		snprintf(out, size, "%.0f worker%s of %.1f cores", m->workers,
+		snprintf(out, size, "%.0f worker%s on %.1f cores", m->workers,
 			 m->workers == 1 ? "" : "s", m->cores);
 	else if (e->cpu.quota > 0 && e->cpu.quota < e->cpu.allowed)
 		snprintf(out, size, "a quota of %.1f cores", e->cpu.quota);
@@ -218,14 +218,14 @@ static void say_cores(const struct evidence *e, char *out, size_t size)
 		snprintf(out, size, "%.1f cores", model_cores(m));
 }
 
-static void say_decode(const struct evidence *e, char *out, size_t size)
+static void describe_decode(const struct evidence *e, char *out, size_t size)
 {
 	char cores[64];
 
-	say_cores(e, cores, sizeof(cores));
+	describe_cores(e, cores, sizeof(cores));
 	snprintf(
 		out, size,
-		"decoding takes %.0f us of CPU time of %.0f a sample, %.0f x %.0f pixels; %s: %.0f samples/s",
+		"decoding takes %.0f of %.0f us of CPU time per sample (%.0f x %.0f pixels); with %s, the limit is %.0f samples/s",
 		e->model.decode_us, model_cpu_us(&e->model), e->width,
 		e->height, cores, rate_of(e));
 }
@@ -245,67 +245,70 @@ static const struct left_out *dearest(const struct evidence *e)
 	return best;
 }
 
-static void say_transforms(const struct evidence *e, char *out, size_t size)
+static void describe_transforms(const struct evidence *e, char *out,
+				size_t size)
 {
 	const struct left_out *o = dearest(e);
 	double all = e->ladder[RUNG_ALL].cpu_us;
 	char cores[64];
 	int n;
 
-	say_cores(e, cores, sizeof(cores));
+	describe_cores(e, cores, sizeof(cores));
 	n = snprintf(
 		out, size,
-		"what follows decoding takes %.0f us of CPU time of %.0f a sample; %s: %.0f samples/s",
+		"the operations after decoding take %.0f of %.0f us of CPU time per sample; with %s, the limit is %.0f samples/s",
 		e->model.transform_us, model_cpu_us(&e->model), cores,
 		rate_of(e));
 	if (o && n > 0 && (size_t)n < size && all - o->without.cpu_us > 1)
-		snprintf(out + n, size - (size_t)n, "; %.60s alone %.0f us",
-			 o->written, all - o->without.cpu_us);
+		snprintf(out + n, size - (size_t)n,
+			 "; %.60s alone takes %.0f us", o->written,
+			 all - o->without.cpu_us);
 }
 
-static void say_memory(const struct evidence *e, char *out, size_t size)
+static void describe_memory(const struct evidence *e, char *out, size_t size)
 {
 	const struct model *m = &e->model;
 
 	snprintf(
 		out, size,
-		"bringing batches that are in memory takes %.0f us of %.0f a sample, %.0f MB/s; memory copies %.1f GB/s here",
+		"the delivery of batches from memory takes %.0f of %.0f us of CPU time per sample, at %.0f MB/s; this machine copies memory at %.1f GB/s",
 		m->read_us, model_cpu_us(m), 1e-6 * m->batch_bytes * rate_of(e),
 		1e-9 * m->memory_rate);
 }
 
-static void say_ipc(const struct evidence *e, char *out, size_t size)
+static void describe_ipc(const struct evidence *e, char *out, size_t size)
 {
 	const struct model *m = &e->model;
 
 	snprintf(
 		out, size,
-		"bringing batches from the mount, by %s, takes %.0f us of %.0f a sample: %.0f samples/s and no more",
+		"the delivery of batches from the mount (%s) takes %.0f of %.0f us of CPU time per sample; the limit is %.0f samples/s",
 		e->delivery, m->read_us, model_cpu_us(m),
 		fmin(model_term(m, TERM_DELIVERY), rate_of(e)));
 }
 
-static void say_noisy(const struct evidence *e, char *out, size_t size)
+static void describe_noisy(const struct evidence *e, char *out, size_t size)
 {
 	snprintf(
 		out, size,
-		"other processes have %.1f of %.1f cores%s; alone the pipeline would make %.0f samples/s instead of %.0f",
+		"other processes%s use %.1f of %.1f cores; without them, the limit would be %.0f samples/s instead of %.0f",
+		e->stolen >= 0.1 ? " or guests of the host" : "",
 		e->model.others, e->model.cores,
-		e->stolen >= 0.1 ? ", or the host does" : "",
 		1e6 * e->model.cores / model_cpu_us(&e->model), rate_of(e));
 }
 
-static void say_upload(const struct evidence *e, char *out, size_t size)
+static void describe_upload(const struct evidence *e, char *out, size_t size)
 {
 	const struct model *m = &e->model;
 
-	snprintf(out, size,
-		 "%.0f KB a sample go to the GPU at %.2f GB/s: %.0f samples/s",
-		 1e-3 * m->upload_bytes, 1e-9 * m->upload_rate,
-		 model_term(m, TERM_UPLOAD));
+	snprintf(
+		out, size,
+		"the loader copies %.0f KB per sample to the GPU at %.2f GB/s; the limit is %.0f samples/s",
+		1e-3 * m->upload_bytes, 1e-9 * m->upload_rate,
+		model_term(m, TERM_UPLOAD));
 }
 
-static void say_gpu(const struct evidence *e, char *out, size_t size)
+static void describe_gpu(const struct evidence *e, char *out, size_t size)
 {
 	const struct machine_gpu *g = &e->gpus[0];
 
@@ -315,31 +318,31 @@ static void say_gpu(const struct evidence *e, char *out, size_t size)
 	if (machine_gpu_is_slowed(g))
 		snprintf(
 			out, size,
-			"%s runs at %d of %d MHz, held back by heat or power; batches come at %.0f samples/s",
+			"heat or power limits %s to %d of %d MHz, and the loader can deliver %.0f samples/s",
 			g->name, g->clock, g->clock_max, rate_of(e));
 	else
 		snprintf(
 			out, size,
-			"the GPU is busy %d %% of the time, and batches come at %.0f samples/s",
+			"the GPU is busy %d %% of the time, and the loader can deliver %.0f samples/s",
 			e->watch.gpu_busy, rate_of(e));
 }
 
-static void say_python(const struct evidence *e, char *out, size_t size)
+static void describe_python(const struct evidence *e, char *out, size_t size)
 {
 	snprintf(
 		out, size,
-		"the trainer's main thread works %.0f %% of the time%s; its loader takes %.1f of %.1f cores",
+		"the trainer's main thread is busy %.0f %% of the time%s; its loader uses %.1f of %.1f cores",
 		100 * e->watch.main_busy,
-		e->watch.own_rate > 0 ? ", also when batches cost nothing" : "",
+		e->watch.own_rate > 0 ? ", also with synthetic batches" : "",
 		e->watch.loader_cores, e->model.cores);
 }
 
-static void say_not_data(const struct evidence *e, char *out, size_t size)
+static void describe_not_data(const struct evidence *e, char *out, size_t size)
 {
 	snprintf(out, size,
-		 "data can come at %.0f samples/s, and %s%.0f are %s",
-		 rate_of(e), e->watch.rate_is_guess ? "about " : "",
-		 e->model.trainer_rate, e->watch.known ? "taken" : "wanted");
+		 "the loader can deliver %.0f samples/s, and the %s%s%.0f",
+		 rate_of(e), e->watch.known ? "trainer takes " : "target is ",
+		 e->watch.rate_is_guess ? "about " : "", e->model.trainer_rate);
 }
 
 /* --- ranks --------------------------------------------------------------- */
@@ -349,42 +352,43 @@ static void say_not_data(const struct evidence *e, char *out, size_t size)
 /* Shorter waits for data, as a share of the time, are not reported. */
 #define WAITS 0.1
 
-static void say_straggler(const struct rank_seen *slow,
-			  const struct rank_seen *fast, char *out, size_t size)
+static void describe_straggler(const struct rank_seen *slow,
+			       const struct rank_seen *fast, char *out,
+			       size_t size)
 {
 	double waits = 1 - slow->ready;
 
 	if (waits >= WAITS)
 		snprintf(
 			out, size,
-			"rank %u is a straggler by its data: %.1f batches/s, others up to %.1f; it waits for batches %.0f %% of the time",
-			slow->rank, slow->rate, fast->rate, 100 * waits);
+			"rank %u is slow because it waits for data %.0f %% of the time: it takes %.1f batches/s, other ranks up to %.1f",
+			slow->rank, 100 * waits, slow->rate, fast->rate);
 	else
 		snprintf(
 			out, size,
-			"rank %u is a straggler by itself: %.1f batches/s, others up to %.1f; its batches are ready, so that is not lost in data",
+			"rank %u is slow, but not because of data: it takes %.1f batches/s, other ranks up to %.1f, and its batches are ready",
 			slow->rank, slow->rate, fast->rate);
 }
 
 /* All ranks have one rate: a rank that waits for data delays the others. */
-static void say_throughput(const struct rank_seen *least,
-			   const struct rank_seen *most, char *out, size_t size)
+static void describe_throughput(const struct rank_seen *least,
+				const struct rank_seen *most, char *out,
+				size_t size)
 {
 	double waits = 1 - least->ready;
 
 	if (waits < WAITS)
-		snprintf(
-			out, size,
-			"no rank waits for data: what scaling loses is not lost in data");
+		snprintf(out, size,
+			 "data does not limit scaling: no rank waits for it");
 	else if (1 - most->ready < waits / 2)
 		snprintf(
 			out, size,
-			"all ranks go at the throughput of rank %u, which waits for data %.0f %% of the time",
+			"rank %u limits all ranks, because it waits for data %.0f %% of the time",
 			least->rank, 100 * waits);
 	else
 		snprintf(
 			out, size,
-			"scaling is lost in data: ranks wait for it %.0f to %.0f %% of the time",
+			"data limits scaling: ranks wait for it %.0f to %.0f %% of the time",
 			100 * (1 - most->ready), 100 * waits);
 }
 
@@ -403,9 +407,9 @@ void verdict_ranks(const struct evidence *e, char *out, size_t size)
 		most = r[i].ready > r[most].ready ? i : most;
 	}
 	if (r[slow].rate < STRAGGLES * r[fast].rate)
-		say_straggler(&r[slow], &r[fast], out, size);
+		describe_straggler(&r[slow], &r[fast], out, size);
 	else
-		say_throughput(&r[least], &r[most], out, size);
+		describe_throughput(&r[least], &r[most], out, size);
 }
 
 /* --- the table ----------------------------------------------------------- */
@@ -413,20 +417,20 @@ void verdict_ranks(const struct evidence *e, char *out, size_t size)
 static const struct row {
 	const char *name;
 	double (*score)(const struct evidence *e);
-	void (*say)(const struct evidence *e, char *out, size_t size);
+	void (*describe)(const struct evidence *e, char *out, size_t size);
 } rows[] = {
-	{ "disk", disk, say_disk },
-	{ "network", network, say_disk },
-	{ "API rate", api_rate, say_api },
-	{ "cpu decode", decode, say_decode },
-	{ "cpu transforms", transforms, say_transforms },
-	{ "memory bandwidth", memory, say_memory },
-	{ "ipc", ipc, say_ipc },
-	{ "noisy neighbor", noisy, say_noisy },
-	{ "upload", upload, say_upload },
-	{ "gpu", gpu, say_gpu },
-	{ "trainer's Python", python, say_python },
-	{ "not data", not_data, say_not_data },
+	{ "disk", disk, describe_disk },
+	{ "network", network, describe_disk },
+	{ "API rate", api_rate, describe_api },
+	{ "cpu decode", decode, describe_decode },
+	{ "cpu transforms", transforms, describe_transforms },
+	{ "memory bandwidth", memory, describe_memory },
+	{ "ipc", ipc, describe_ipc },
+	{ "noisy neighbor", noisy, describe_noisy },
+	{ "upload", upload, describe_upload },
+	{ "gpu", gpu, describe_gpu },
+	{ "trainer's Python", python, describe_python },
+	{ "not data", not_data, describe_not_data },
 };
 
 static bool is_about_cpu(const char *name)
@@ -476,5 +480,5 @@ void verdict_find(const struct evidence *e, struct verdict *out)
 		.cause = cause_of(e, best->name),
 		.score = score,
 	};
-	best->say(e, out->text, sizeof(out->text));
+	best->describe(e, out->text, sizeof(out->text));
 }

@@ -528,13 +528,13 @@ static void take_view(const struct view *v, struct evidence *e)
 	take_ranks_seen(v, e);
 }
 
-static int tell_end(struct watcher *w)
+static int log_end(struct watcher *w)
 {
 	char line[200];
 
 	last_line(w, line, sizeof(line));
 	log_error(w->options->log,
-		  "the trainer ended before its loader gave a batch%s%s",
+		  "the trainer ended before its loader delivered a batch%s%s",
 		  *line ? ": " : "", line);
 	return -ECHILD;
 }
@@ -582,13 +582,13 @@ int watch_run(const struct watch_options *o, struct evidence *e)
 	watch_trainer(&w, &v);
 	take_view(&v, e);
 	if (o->trainer && !e->watch.known && !is_stopped(&w))
-		r = tell_end(&w);
+		r = log_end(&w);
 	end_trainer(&w);
 	if (!r && o->trainer)
 		watch_alone(&w);
 	if (!v.loads)
 		doctor_note(
 			e,
-			"the trainer has no loader of betonfs: its rate is unknown");
+			"the trainer does not use the betonfs loader, so its rate is unknown");
 	return is_stopped(&w) ? -ECANCELED : r;
 }

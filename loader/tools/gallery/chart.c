@@ -177,8 +177,9 @@ void chart_frequencies(FILE *out, const struct census_count *counts, size_t n)
 	}
 	snprintf(columns[0].tick, HTML_NUMBER_SIZE, "most frequent");
 	snprintf(columns[num - 1].tick, HTML_NUMBER_SIZE, "rarest");
-	begin_card(out, "samples per value, by rank");
-	html_columns(out, "samples per value, by rank", columns, num);
+	begin_card(out, "samples per value, most frequent first");
+	html_columns(out, "samples per value, most frequent first", columns,
+		     num);
 	fprintf(out, "<p>median %s, %s to %s samples</p></figure>\n",
 		html_count(c[n / 2].n, middle), html_count(c[n - 1].n, least),
 		html_count(c[0].n, most));
@@ -226,7 +227,7 @@ static void write_others(FILE *out, const struct census_count *c, size_t n,
 	for (size_t i = 0; i < n; i++)
 		sum += c[i].n;
 	fprintf(out,
-		"<p class=\"others\">others: %s values, %s samples (%s)</p>\n",
+		"<p class=\"others\">other classes: %s values, %s samples (%s)</p>\n",
 		html_count(n, values), html_count(sum, samples),
 		html_percent((double)sum, (double)total, share));
 }

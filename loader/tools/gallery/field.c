@@ -106,7 +106,7 @@ static void write_modes(FILE *out, const struct survey_field *f)
 
 	if (!f->jpegs || !f->raws) {
 		if (all > 0)
-			fprintf(out, "<p>All are %s.</p>\n",
+			fprintf(out, "<p>All images are stored as %s.</p>\n",
 				names[f->jpegs == 0]);
 		return;
 	}
@@ -138,10 +138,10 @@ static void write_float(FILE *out, const struct survey *s,
 	(void)e;
 	/* Adding 0 turns -0 into 0. */
 	if (f->finite)
-		fprintf(out, "<p>From %.6g to %.6g, mean %.6g.</p>\n",
+		fprintf(out, "<p>Range %.6g to %.6g, mean %.6g.</p>\n",
 			f->least + 0.0, f->most + 0.0, f->mean + 0.0);
 	if (s->records > f->finite)
-		fprintf(out, "<p>%s are not finite.</p>\n",
+		fprintf(out, "<p>%s values are not finite.</p>\n",
 			html_count(s->records - f->finite, n));
 	fputs("<div class=\"cards\">\n", out);
 	chart_series(out, "values", CHART_REAL, &f->series[SURVEY_NUMBERS]);
@@ -159,9 +159,10 @@ static void write_balance(FILE *out, const struct census_count *c, size_t n)
 		high = max_u64(high, c[i].n);
 	}
 	if (low == high)
-		fprintf(out, ", each of %s samples", html_count(low, least));
+		fprintf(out, ", each with %s samples", html_count(low, least));
 	else
-		fprintf(out, ", of %s to %s samples: 1 to %.3g",
+		fprintf(out,
+			", each with %s to %s samples, a ratio of 1 to %.3g",
 			html_count(low, least), html_count(high, most),
 			(double)high / (double)low);
 }

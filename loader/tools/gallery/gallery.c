@@ -56,8 +56,8 @@ static int find_value(struct studio *s, const struct survey_field *f,
 		return 0;
 	/* A failed lookup leaves it half filled. */
 	*v = (struct value){ .off = 0 };
-	set_why(why, r == -BETON_ECORRUPT ? "points to where no value can be"
-					  : strerror(-r));
+	set_why(why,
+		r == -BETON_ECORRUPT ? "invalid offset or size" : strerror(-r));
 	return r == -ENOMEM ? r : 0;
 }
 

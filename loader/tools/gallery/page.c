@@ -61,7 +61,7 @@ static void write_modes_tile(FILE *out, const struct survey *s)
 		raws += s->fields[i].raws;
 	}
 	if (jpegs + raws)
-		write_tile(out, "images that are JPEG",
+		write_tile(out, "images stored as JPEG",
 			   html_percent((double)jpegs, (double)(jpegs + raws),
 					text));
 }
@@ -86,7 +86,7 @@ static void write_tiles(FILE *out, const void *gallery)
 
 	write_tile(out, "samples", html_count(s->samples, a));
 	write_tile(out, "file size", html_bytes((double)f->file_size, a));
-	write_tile(out, "mean sample", html_bytes(mean_sample(s), a));
+	write_tile(out, "mean sample size", html_bytes(mean_sample(s), a));
 	write_tile(out, "fields", html_count(f->num_fields, a));
 	snprintf(text, sizeof(text), "%s of %s", html_count(pages, a),
 		 html_bytes(f->page_size, b));
@@ -94,7 +94,7 @@ static void write_tiles(FILE *out, const void *gallery)
 	write_modes_tile(out, s);
 }
 
-static void write_looked(FILE *out, const void *gallery)
+static void write_coverage(FILE *out, const void *gallery)
 {
 	const struct survey *s = survey_of(gallery);
 	char n[HTML_NUMBER_SIZE], all[HTML_NUMBER_SIZE],
@@ -102,18 +102,20 @@ static void write_looked(FILE *out, const void *gallery)
 
 	html_count(s->samples, all);
 	if (s->records == s->samples)
-		fprintf(out, "Labels and numbers of all %s samples", all);
+		fprintf(out,
+			"The figures cover the labels and numbers of all %s samples",
+			all);
 	else
 		fprintf(out,
-			"Labels and numbers of %s of %s samples (%s), spread evenly",
+			"The figures cover the labels and numbers of %s of %s samples (%s), spread evenly",
 			html_count(s->records, n), all,
 			html_percent((double)s->records, (double)s->samples,
 				     share));
 	if (s->values == s->samples)
-		fputs(", and all sizes, were looked at.", out);
+		fputs(", and all sizes.", out);
 	else
 		fprintf(out,
-			", and sizes of %s of them (%s), spread evenly, were looked at.",
+			", and the sizes of %s of them (%s), spread evenly.",
 			html_count(s->values, n),
 			html_percent((double)s->values, (double)s->samples,
 				     share));
@@ -141,7 +143,7 @@ static void write_damage_of(FILE *out, const struct survey_field *f,
 	if (f->damaged) {
 		html_print(
 			out,
-			"<li>%s: %s of %s values point to where none can be:",
+			"<li>%s: %s of %s values have an invalid offset or size:",
 			f->field->stem, html_count(f->damaged, n),
 			html_count(values, all));
 		write_damaged_samples(out, f);
@@ -161,7 +163,8 @@ static void write_damage(FILE *out, const void *gallery)
 
 	if (!count_damage(g))
 		return;
-	fputs("<div class=\"damage\"><b>Some of it is damaged</b><ul>\n", out);
+	fputs("<div class=\"damage\"><b>This dataset is damaged</b><ul>\n",
+	      out);
 	for (size_t i = 0; i < g->survey->num_fields; i++)
 		write_damage_of(out, &g->survey->fields[i], &g->exhibits[i],
 				g->survey->values);
@@ -179,7 +182,7 @@ static void write_field_row(FILE *out, const struct survey_field *f)
 		   size);
 	html_print(out, "<tr><th scope=\"row\">%s", f->field->name);
 	if (strcmp(f->field->name, f->field->stem) != 0)
-		html_print(out, "<br><small>in file names %s</small>",
+		html_print(out, "<br><small>file-name form %s</small>",
 			   f->field->stem);
 	fputs("</th><td>", out);
 	gallery_field_holds(out, f->field);
@@ -201,7 +204,7 @@ static void write_more(FILE *out, const void *gallery)
 	char n[HTML_NUMBER_SIZE];
 
 	if (s->num_fields < all)
-		fprintf(out, "<p>And %s more, which are not shown.</p>\n",
+		fprintf(out, "<p>The page omits %s more fields.</p>\n",
 			html_count(all - s->num_fields, n));
 }
 
@@ -263,7 +266,7 @@ void gallery_page_write(FILE *out, const struct gallery *g)
 	const struct html_part parts[] = {
 		{ "name", .text = name },
 		{ "tiles", .write = write_tiles },
-		{ "looked", .write = write_looked },
+		{ "coverage", .write = write_coverage },
 		{ "damage", .write = write_damage },
 		{ "fields", .write = write_fields },
 		{ "more", .write = write_more },

@@ -365,7 +365,7 @@ static bool names_fit(const struct scan *s)
 		return true;
 	log_warning(
 		s->log,
-		"the names of %zu classes take %zu bytes, and a dataset has room for %d: it has their numbers alone",
+		"the names of %zu classes take %zu bytes, but a dataset has room for %d: it stores only the class numbers",
 		s->num_classes, size, CLASS_NAMES_SIZE_MAX);
 	return false;
 }

@@ -139,7 +139,9 @@ static void put_values(struct canvas *c, const struct top_view *v)
 	else if (has_own_cache(v))
 		put_facts(c, "values   ", top_value_facts, v, v->has_rates);
 	else
-		put_line(c, "cache    the kernel's, which has no statistics");
+		put_line(
+			c,
+			"cache    the page cache of the kernel, which has no statistics");
 }
 
 static void put_reads(struct canvas *c, const struct top_view *v)
@@ -338,9 +340,9 @@ static void cell_verdict(const struct top_row *row, int width,
 
 	do {
 		if (row->rank)
-			top_say_rank(row->rank, in_full, out);
+			top_describe_rank(row->rank, in_full, out);
 		else
-			top_say_job(row->job, in_full, out);
+			top_describe_job(row->job, in_full, out);
 		in_full = !in_full;
 	} while (!in_full && strlen(out) > (size_t)width);
 }

@@ -24,7 +24,7 @@ void top_row_fill(const struct top_view *v, const struct top_job_view *job,
 	if (r.seen.is_active && r.seen.wait_share > 0)
 		r.waits_for = top_stage_name(r.seen.stage);
 	if (!rank) {
-		top_say_job(job, true, r.text);
+		top_describe_job(job, true, r.text);
 		r.now.idle_s = job->now->idle_s;
 		r.now.failed_samples = job->failed_samples;
 		r.seen.samples_per_s = job->samples_per_s;

@@ -323,7 +323,8 @@ static const struct words words[TOP_VERDICTS] = {
 	[TOP_IDLE] = { "idle", "takes no batch", "no batch" },
 	[TOP_SILENT] = { "silent", "has not reported yet", "silent" },
 	[TOP_FILES] = { "files", "reads files", "files" },
-	[TOP_STALLED] = { "stalled_files", "its files stall", "stalled files" },
+	[TOP_STALLED] = { "stalled_files", "reads of its files stall",
+			  "stalled files" },
 	[TOP_ENDED] = { "ended", "ended", "ended" },
 };
 
@@ -332,8 +333,8 @@ const char *top_verdict_name(enum top_verdict verdict)
 	return words[verdict].name;
 }
 
-void top_say_job(const struct top_job_view *job, bool in_full,
-		 char out[TOP_SENTENCE_SIZE])
+void top_describe_job(const struct top_job_view *job, bool in_full,
+		      char out[TOP_SENTENCE_SIZE])
 {
 	const struct words *w = &words[job->verdict];
 	const char *stage = top_stage_name(job->worst.stage);
@@ -350,8 +351,8 @@ void top_say_job(const struct top_job_view *job, bool in_full,
 		snprintf(out, TOP_SENTENCE_SIZE, "%s %s", w->in_full, stage);
 }
 
-void top_say_rank(const struct top_rank_view *rank, bool in_full,
-		  char out[TOP_SENTENCE_SIZE])
+void top_describe_rank(const struct top_rank_view *rank, bool in_full,
+		       char out[TOP_SENTENCE_SIZE])
 {
 	const struct words *w = &words[TOP_IDLE];
 

@@ -76,9 +76,9 @@ enum { TOP_SENTENCE_SIZE = 64 };
 
 /* Describes a job, or a rank that is one of several, in a sentence or, if not
    `in_full`, in a word or two. */
-void top_say_job(const struct top_job_view *job, bool in_full,
-		 char out[TOP_SENTENCE_SIZE]);
-void top_say_rank(const struct top_rank_view *rank, bool in_full,
-		  char out[TOP_SENTENCE_SIZE]);
+void top_describe_job(const struct top_job_view *job, bool in_full,
+		      char out[TOP_SENTENCE_SIZE]);
+void top_describe_rank(const struct top_rank_view *rank, bool in_full,
+		       char out[TOP_SENTENCE_SIZE]);
 
 #endif
