@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of pipelines as JSON text, out of the rows of loader/ops. */
+/* Describes all operations as JSON text, from the rows of loader/ops. */
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
