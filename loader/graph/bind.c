@@ -55,7 +55,7 @@ static void list_name(char *out, size_t size, bool first, const char *before,
 }
 
 /* Writes advice about an identifier that is not an operation. `fields`: it
- * could also be a field, and `near` whether a field has a similar name. */
+   could also be a field. `near`: a field has a similar name. */
 static const char *advise(const struct builder *b, const struct suggestion *s,
 			  bool fields, bool near, char *out, size_t size)
 {
@@ -77,7 +77,7 @@ static const char *advise(const struct builder *b, const struct suggestion *s,
 	return out;
 }
 
-/* `first`: the word could also be the name of a field. */
+/* `first`: the identifier could also be the name of a field. */
 static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 		      bool first)
 {
@@ -107,7 +107,7 @@ static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 			advise(b, &s, first, field.best, text, sizeof(text)));
 }
 
-/* Finds the field of a statement that names none: the only image field. */
+/* Finds the field of a statement without a field name: the only image field. */
 static int only_image(const struct builder *b, size_t at, uint32_t *out)
 {
 	size_t found = 0;
@@ -135,7 +135,7 @@ static bool names_image(const struct parse_stage *stage)
 	return op && op->of == OP_OF_IMAGE;
 }
 
-/* Finds any image field; the output that is named has the right one. */
+/* Finds any image field. The output that the operation names decides later. */
 static bool first_image(const struct builder *b, uint32_t *out)
 {
 	for (size_t i = 0; i < b->num_fields; i++) {
@@ -146,7 +146,8 @@ static bool first_image(const struct builder *b, uint32_t *out)
 	return false;
 }
 
-/* Sets chain->field. *skip: the number of stages that name it, 0 or 1. */
+/* Sets chain->field, and *skip to the number of stages that name the field, 0
+   or 1. */
 int bind_take_field(const struct builder *b, const struct parse_stage *stage,
 		    struct chain *chain, size_t *skip)
 {
@@ -173,7 +174,7 @@ int bind_take_field(const struct builder *b, const struct parse_stage *stage,
 	return 0;
 }
 
-/* The type of the rows of an array; there may be none. */
+/* Sets the type of an array's rows, if the field has rows. */
 static void set_array(struct type *t, const struct array *array)
 {
 	if (!array->ndim)
@@ -217,7 +218,7 @@ static bool is_same(const struct mention *a, const struct mention *b)
 	       (!a->function || !strcmp(a->function, b->function));
 }
 
-/* Counts the uses of an operation in the pipeline string up to this one. */
+/* Counts the uses of an operation in the pipeline string, up to this use. */
 static unsigned mention(struct builder *b, const struct node *n)
 {
 	struct mention *own = &b->mentions[b->num_mentions++];
@@ -275,7 +276,8 @@ static int load_node(const struct builder *b, const struct parse_stage *stage,
 	return r;
 }
 
-/* Whether a list of operations of a stage begins with one of OP_BATCH. */
+/* Whether a list of operations in a stage begins with an operation of kind
+   OP_BATCH. */
 static bool mixes_rows(const struct builder *b, const struct parse_stage *stage)
 {
 	const struct parse_arg *arg;
@@ -313,8 +315,8 @@ static int bind_row(const struct builder *b, const struct parse_stage *stage,
 	return n->op->load ? load_node(b, stage, n) : 0;
 }
 
-/* Records the name of an output, which may come later in the pipeline string.
- */
+/* Records the name of an output. Its statement may follow later in the
+   string. */
 static int note_of(const struct parse_stage *stage, struct node *n)
 {
 	n->of_at = stage->at;
@@ -354,7 +356,7 @@ int bind_stage(struct builder *b, const struct parse_stage *stage,
 	return n->own || op_is_random(n->op) ? stream_key(n, ordinal) : 0;
 }
 
-/* Complains of a node, if `wrong` is not NULL. */
+/* If `wrong` is not NULL, reports it as the error of a node. */
 int bind_refuse(const struct builder *b, const struct parse_stage *stage,
 		const struct node *n, const char *wrong)
 {
@@ -375,7 +377,7 @@ bool bind_is_skipped(const struct parse_stage *stage, const struct type *type)
 
 /* --- operations in parentheses --- */
 
-/* Returns why an operation cannot stand in the parentheses of `parent`, or
+/* Returns the reason why `parent` cannot take the operation in parentheses, or
    NULL. */
 static const char *refuse_kind(const struct node *parent, const struct node *n)
 {
@@ -411,8 +413,8 @@ static bool changes_size(const struct node *n, const struct type *in)
 	return size.width != in->width || size.height != in->height;
 }
 
-/* Returns why an operation with the input `in` cannot stand in parentheses, or
- * NULL. Sets its type, that of unchanged 8-bit pixels. */
+/* Returns the reason why an operation with the input `in` is not allowed in
+   parentheses, or NULL. Sets the type of its result to that of `in`. */
 static const char *infer_nested(const struct node *parent, struct node *n,
 				const struct type *in)
 {
@@ -432,7 +434,7 @@ static const char *infer_nested(const struct node *parent, struct node *n,
 	return NULL;
 }
 
-/* The operands of value operations that follow one another are together. */
+/* The operands of adjacent value operations are contiguous. */
 static void place_nested(struct chain *branch, struct node *n)
 {
 	if (!node_is_value(n)) {
@@ -486,7 +488,7 @@ static int add_branch(struct builder *b, const struct node *parent,
 	return r;
 }
 
-/* Mixtures that one is chosen of make the same type. */
+/* All alternatives of a random choice must have the same type. */
 static int take_type(const struct builder *b, const struct parse_stage *stage,
 		     struct node *n)
 {
@@ -503,7 +505,8 @@ static int take_type(const struct builder *b, const struct parse_stage *stage,
 	return 0;
 }
 
-/* Resolves the lists of operations of a stage, which get `in`. */
+/* Resolves the lists of operations of a stage. Their input has the type
+   `in`. */
 int bind_branches(struct builder *b, const struct parse_stage *stage,
 		  struct node *n, const struct type *in)
 {

@@ -33,13 +33,13 @@ struct chain chain_rest(const struct chain *chain, size_t at)
 	struct chain head = chain_head(chain, at), rest = *chain;
 
 	rest.source = *chain_type(&head);
-	if (at) /* a chain without nodes has no array of them */
+	if (at) /* a chain without nodes has no array */
 		rest.nodes += at;
 	rest.num_nodes -= at;
 	return rest;
 }
 
-/* The number of operands of an operation, for all values of a pixel. */
+/* Returns the number of operands of an operation, for all values of a pixel. */
 size_t node_num_operands(const struct node *n)
 {
 	size_t count =
@@ -112,8 +112,8 @@ void chain_place(struct chain *chain, struct node *n)
 	chain->num_operands += node_num_operands(n);
 }
 
-/* The operation at an offset into the pipeline string, in a chain or in
- * parentheses. */
+/* Finds the operation at an offset of the pipeline string, in a chain or in
+   parentheses. */
 const struct node *chain_find(const struct chain *chain, size_t at)
 {
 	const struct node *found = NULL;

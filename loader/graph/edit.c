@@ -12,8 +12,9 @@
 /* An operation, and its index in its statement. */
 struct span {
 	const struct parse_stage *stage;
-	bool is_first, is_last; /* among the operations of its statement */
-	bool is_only;		/* the statement has no other stage */
+	bool is_first,
+		is_last; /* index among the operations of its statement */
+	bool is_only;	 /* the statement has no other stage */
 };
 
 static int parse(const char *text, struct parse *out)
@@ -23,14 +24,15 @@ static int parse(const char *text, struct parse *out)
 	return parse_text(&c, out);
 }
 
-/* Whether a stage is an operation. Only the first stage of a statement can be
-   none: its field. */
+/* Whether a stage is an operation. Only the first stage of a statement can be a
+   field instead. */
 static bool is_op(const struct parse_stage *stage)
 {
 	return stage->file || (!stage->quoted && op_by_name(stage->word));
 }
 
-/* Finds operation `i` of the pipeline string. False: it has fewer. */
+/* Finds operation `i` of the pipeline string. Returns false if it has fewer
+   operations. */
 static bool find_op(const struct parse *p, size_t i, struct span *out)
 {
 	for (size_t k = 0; k < p->num_statements; k++) {
@@ -127,7 +129,8 @@ static bool resizes(const char *word)
 	       !strcmp(word, "center_crop") || !strcmp(word, "resize");
 }
 
-/* The index of the first operation in the n-th statement that resizes. */
+/* Returns the index of the first operation in the n-th statement that
+   resizes. */
 static bool find_resizing(const struct parse *p, size_t n, size_t *first)
 {
 	struct span s;
@@ -150,7 +153,7 @@ static bool find_resizing(const struct parse *p, size_t n, size_t *first)
 	return false;
 }
 
-/* Puts the operation into the n-th statement that resizes. */
+/* Adds the operation to the n-th statement that resizes. */
 static int put_first(const char *text, size_t n, const char *operation,
 		     bool after_decode, char **out)
 {

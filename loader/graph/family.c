@@ -15,7 +15,8 @@ static bool is_side(uint64_t n)
 	return n && n <= OP_SIZE_MAX;
 }
 
-/* Axes are rows, columns and channels; of four the first one is frames. */
+/* Axes are rows, columns and channels. If there are four, the first one is
+   frames. */
 static bool has_grid(const struct type *t)
 {
 	const uint64_t *sides = t->shape + (t->ndim == 4);
@@ -67,7 +68,7 @@ static bool is_rgb(const struct type *type)
 	return type->channels == RGB && type->dtype == DTYPE_U1 && !type->mask;
 }
 
-/* Whether numbers of a type can be averaged: others are labels. */
+/* Whether averages of a type make sense: other types are labels. */
 static bool can_mix(const struct type *type)
 {
 	switch (type->dtype) {
@@ -130,8 +131,8 @@ static bool fits_fill(const struct op *op, const struct args *args,
 	       type->channels == args->arg[i].count;
 }
 
-/* Whether there is a definition for grids; lists of operations are as their
-   operations are. */
+/* Whether an operation has a definition for grids. A list of operations has one
+   if all its operations do. */
 static bool takes_grids(const struct op *op, const struct type *type)
 {
 	bool warps = op->maps && (type->mask || !op->image);
@@ -139,7 +140,7 @@ static bool takes_grids(const struct op *op, const struct type *type)
 	return op->grid || op->pick || warps || is_rgb(type);
 }
 
-/* Whether it makes pixels of several others. */
+/* Whether an operation computes a pixel from several pixels. */
 static bool blends(const struct op *op, const struct args *args)
 {
 	int i = op_param(op, "interpolation");

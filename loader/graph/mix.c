@@ -3,7 +3,7 @@
 
 enum { LABELS = 3 };
 
-/* In the order of the choices of lambda. */
+/* Values of the parameter lambda. Keep the order of its choices. */
 enum { OF_BATCH, OF_SAMPLE };
 
 const char *mix_infer(const struct args *args, const struct type *in,

@@ -65,7 +65,7 @@ bool operands_vary(const struct chain *chain)
 	return false;
 }
 
-/* `in`: the type of the values that the operation gets. */
+/* `in`: the type of the operation's input. */
 static void fill_node(const struct node *n, enum dtype in,
 		      const struct pipeline_row *row, float *out)
 {

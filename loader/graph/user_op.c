@@ -121,7 +121,7 @@ void user_op_operands(const struct user_op *own, struct uniform uniform,
 		      float *out)
 {
 	memcpy(out, own->args, own->num_args * sizeof(*out));
-	/* 24 bits: more could be rounded up to 1. */
+	/* Use 24 bits, because more bits could round up to 1. */
 	for (size_t i = 0; i < USER_OP_RANDOM; i++)
 		out[own->num_args + i] =
 			(float)(int)(uniform.next(uniform.arg) * 0x1p24) *
@@ -129,8 +129,8 @@ void user_op_operands(const struct user_op *own, struct uniform uniform,
 }
 
 /*
- * The first line that includes another file of the user, or NULL. The key of
- * compiled code would not contain the text of such a file.
+ * Finds the first line that includes another file of the user, or returns NULL.
+ * The key of compiled code would not depend on such a file.
  */
 static const char *find_include(const char *text)
 {
