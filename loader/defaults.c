@@ -164,7 +164,7 @@ static int take_all(struct taking *t)
 /* Logs the applied and the ignored settings, so that the origin of each option
    is visible. */
 static void report(const struct taking *t, const char *path, struct log *log,
-		   bool is_heard)
+		   bool has_log)
 {
 	char line[1400];
 
@@ -173,7 +173,7 @@ static void report(const struct taking *t, const char *path, struct log *log,
 		 *t->left ? "; not taken, because the program sets them: " : "",
 		 t->left);
 	log_warning(log, "%s", line);
-	if (!is_heard)
+	if (!has_log)
 		fprintf(stderr, "beton: %s\n", line);
 }
 

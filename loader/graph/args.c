@@ -22,14 +22,14 @@ static const double TINY = 1e-5;
 static struct typed type_of(const struct param *param)
 {
 	if (param->kind != PARAM_BYTES)
-		return (struct typed)TYPED_WORD_OF(param->words);
+		return (struct typed)TYPED_WORD_OF(param->choices);
 	return (struct typed)TYPED_SIZE_IN((uint64_t)param->min,
 					   (uint64_t)param->max);
 }
 
 static int word_index(const struct param *param, const char *word)
 {
-	const struct typed type = TYPED_WORD_OF(param->words);
+	const struct typed type = TYPED_WORD_OF(param->choices);
 	char american[SYNONYM_AMERICAN_SIZE];
 	uint64_t i;
 
@@ -117,7 +117,7 @@ static const char *word_hint(const struct place *p, char *out, size_t size)
 	if (synonym &&
 	    (!synonym->ours || word_index(p->param, synonym->ours) >= 0))
 		return synonym_text(synonym, out, size);
-	snprintf(words, sizeof(words), "%s", p->param->words);
+	snprintf(words, sizeof(words), "%s", p->param->choices);
 	while ((word = strsep(&rest, "|,")))
 		suggest_try(&s, word);
 	return suggest_text(&s, out, size);
@@ -149,8 +149,8 @@ static size_t part_at(const struct place *p, const char *part)
 /* Whether a parameter is a truth value, whose choices are "false|true". */
 static bool is_flag(const struct param *param)
 {
-	return param->kind == PARAM_INTEGERS && param->words &&
-	       strchr(param->words, '|') && !param->min && param->max == 1;
+	return param->kind == PARAM_INTEGERS && param->choices &&
+	       strchr(param->choices, '|') && !param->min && param->max == 1;
 }
 
 /* Writes "from LEAST to MOST". A tiny least number stands for "above 0". */
@@ -174,8 +174,8 @@ static int wrong_number(const struct place *p, const struct schedule *s)
 
 	if (is_flag(param))
 		return wrong_value(p);
-	if (param->words)
-		snprintf(words, sizeof(words), "or %.70s, ", param->words);
+	if (param->choices)
+		snprintf(words, sizeof(words), "or %.70s, ", param->choices);
 	if (param->max_count > 1 && param->min_count == param->max_count)
 		snprintf(count, sizeof(count), "%u of them, as \"0.5,0.5\", ",
 			 param->max_count);
@@ -252,7 +252,7 @@ static int bind_bytes(const struct place *p, struct arg *out)
 
 static int bind_value(const struct place *p, struct arg *out)
 {
-	*out = (struct arg){ .word = word_index(p->param, p->value) };
+	*out = (struct arg){ .choice = word_index(p->param, p->value) };
 	if (p->param->kind == PARAM_NAME) {
 		out->text = p->value;
 		if (*p->value)
@@ -260,9 +260,9 @@ static int bind_value(const struct place *p, struct arg *out)
 		return complain(p->diagnostic, p->at, "%s of %s is empty",
 				p->param->name, p->op->name);
 	}
-	if (out->word >= 0)
+	if (out->choice >= 0)
 		return 0;
-	if (p->param->kind == PARAM_WORD)
+	if (p->param->kind == PARAM_CHOICE)
 		return wrong_value(p);
 	if (p->param->kind == PARAM_BYTES)
 		return bind_bytes(p, out);
@@ -356,7 +356,7 @@ static int bind_list(const struct place *p, const struct parse_arg *arg,
 		return complain(p->diagnostic, arg->name_at,
 				"%s of %s have no name: list them first",
 				p->param->name, p->op->name);
-	*out = (struct arg){ .count = out->count + 1, .word = -1 };
+	*out = (struct arg){ .count = out->count + 1, .choice = -1 };
 	return 0;
 }
 
@@ -431,7 +431,7 @@ static int missing_argument(const struct op *op, const struct param *p,
 	const struct typed type = type_of(p);
 	char expected[TYPED_EXPECTED_SIZE];
 
-	if (p->kind == PARAM_WORD)
+	if (p->kind == PARAM_CHOICE)
 		return complain(c, stage->at, "%s needs an argument: %s",
 				op->name, typed_expected(&type, expected));
 	if (p->kind == PARAM_OPERATIONS)
@@ -464,7 +464,7 @@ static const char *initial_of(const struct parse_stage *stage,
 			      const struct op *op, const struct param *param)
 {
 	const struct alias *a =
-		strcmp(stage->word, op->name) ? alias_of(stage->word) : NULL;
+		strcmp(stage->name, op->name) ? alias_of(stage->name) : NULL;
 
 	return a && a->param && !strcmp(a->param, param->name) ? a->initial
 							       : param->initial;
@@ -487,7 +487,7 @@ int args_bind(const struct op *op, const struct parse *parse,
 		initial = initial_of(stage, op, p);
 		if (!initial)
 			return missing_argument(op, p, stage, c);
-		out->arg[i].word = -1;
+		out->arg[i].choice = -1;
 		if (*initial)
 			r = bind_value(&(struct place){ .diagnostic = c,
 							.epochs = epochs,
@@ -508,7 +508,7 @@ bool args_equal(const struct args *a, const struct args *b)
 	for (size_t i = 0; i < OP_PARAMS_MAX; i++) {
 		const struct arg *x = &a->arg[i], *y = &b->arg[i];
 
-		if (x->count != y->count || x->word != y->word)
+		if (x->count != y->count || x->choice != y->choice)
 			return false;
 		for (unsigned k = 0; k < x->count; k++) {
 			if (x->number[k] != y->number[k])

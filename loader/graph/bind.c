@@ -34,13 +34,13 @@ int bind_field(const struct builder *b, const char *word)
 
 int bind_unknown_field(const struct builder *b, const struct parse_stage *stage)
 {
-	struct suggestion s = { .word = stage->word };
+	struct suggestion s = { .word = stage->name };
 	char text[SUGGEST_TEXT_SIZE];
 
 	for (size_t i = 0; i < b->num_fields; i++)
 		suggest_try(&s, b->fields[i].stem);
 	return complain(b->diagnostic, stage->at,
-			"the dataset has no field \"%s\"%s", stage->word,
+			"the dataset has no field \"%s\"%s", stage->name,
 			suggest_text(&s, text, sizeof(text)));
 }
 
@@ -81,21 +81,21 @@ static const char *advise(const struct builder *b, const struct suggestion *s,
 static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 		      bool first)
 {
-	struct suggestion s = { .word = stage->word };
-	struct suggestion field = { .word = stage->word };
+	struct suggestion s = { .word = stage->name };
+	struct suggestion field = { .word = stage->name };
 	char text[ADVICE_SIZE];
 
-	if (!first && bind_field(b, stage->word) != BIND_NOT_FOUND)
+	if (!first && bind_field(b, stage->name) != BIND_NOT_FOUND)
 		return complain(
 			b->diagnostic, stage->at,
 			"no operation is called `%s', which is a field; "
 			"a `;' begins another output",
-			stage->word);
-	if (strchr(stage->word, '.'))
+			stage->name);
+	if (strchr(stage->name, '.'))
 		return complain(b->diagnostic, stage->at,
 				"no operation is called `%s'; write a "
 				"function of a C file as \"FILE.c\".FUNCTION",
-				stage->word);
+				stage->name);
 	for (size_t i = 0; op_row(i); i++)
 		suggest_try(&s, op_row(i)->name);
 	for (size_t i = 0; first && i < b->num_fields; i++) {
@@ -103,7 +103,7 @@ static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 		suggest_try(&field, b->fields[i].stem);
 	}
 	return complain(b->diagnostic, stage->at, "no %s is called `%s'%s",
-			first ? "field or operation" : "operation", stage->word,
+			first ? "field or operation" : "operation", stage->name,
 			advise(b, &s, first, field.best, text, sizeof(text)));
 }
 
@@ -130,7 +130,7 @@ static int only_image(const struct builder *b, size_t at, uint32_t *out)
 /* Whether an operation of an output's image begins a statement. */
 static bool names_image(const struct parse_stage *stage)
 {
-	const struct op *op = stage->file ? NULL : op_by_name(stage->word);
+	const struct op *op = stage->file ? NULL : op_by_name(stage->name);
 
 	return op && op->of == OP_OF_IMAGE;
 }
@@ -153,12 +153,12 @@ int bind_take_field(const struct builder *b, const struct parse_stage *stage,
 {
 	int field = stage->has_parens || stage->file
 			    ? BIND_NOT_FOUND
-			    : bind_field(b, stage->word);
+			    : bind_field(b, stage->name);
 
 	*skip = field != BIND_NOT_FOUND;
 	if (stage->quoted && field == BIND_NOT_FOUND)
 		return bind_unknown_field(b, stage);
-	if (field == BIND_NOT_FOUND && !stage->file && !op_by_name(stage->word))
+	if (field == BIND_NOT_FOUND && !stage->file && !op_by_name(stage->name))
 		return unknown_op(b, stage, !stage->has_parens);
 	if (field == BIND_NOT_FOUND && names_image(stage) &&
 	    first_image(b, &chain->field))
@@ -169,7 +169,7 @@ int bind_take_field(const struct builder *b, const struct parse_stage *stage,
 		return complain(
 			b->diagnostic, stage->at,
 			"field \"%s\" has a custom type and cannot be read",
-			stage->word);
+			stage->name);
 	chain->field = (uint32_t)field;
 	return 0;
 }
@@ -224,7 +224,8 @@ static unsigned mention(struct builder *b, const struct node *n)
 	struct mention *own = &b->mentions[b->num_mentions++];
 	unsigned count = 0;
 
-	*own = (struct mention){ n->op, n->own ? n->own->function : NULL };
+	*own = (struct mention){ n->op,
+				 n->custom ? n->custom->function : NULL };
 	for (const struct mention *m = b->mentions; m < own; m++)
 		count += is_same(m, own);
 	return count;
@@ -242,12 +243,12 @@ const struct node *bind_twin(const struct builder *b, const struct node *n)
 
 static int stream_key(struct node *n, unsigned ordinal)
 {
-	const char *name = n->own ? n->own->function : n->op->name;
+	const char *name = n->custom ? n->custom->function : n->op->name;
 	const char *group = NULL;
 	char *text;
 	int r;
 
-	if (!n->own)
+	if (!n->custom)
 		group = n->args.arg[op_param(n->op, "group")].text;
 	r = group ? asprintf(&text, "%s:%s", name, group)
 		  : asprintf(&text, "%s:%u", name, ordinal);
@@ -286,14 +287,14 @@ static bool mixes_rows(const struct builder *b, const struct parse_stage *stage)
 	if (!stage->num_args)
 		return false;
 	arg = &b->parse->args[stage->first_arg];
-	op = op_by_name(b->parse->nested[arg->first_stage].word);
+	op = op_by_name(b->parse->nested[arg->first_stage].name);
 	return op && op->kind == OP_BATCH;
 }
 
 static const struct op *find_op(const struct builder *b,
 				const struct parse_stage *stage)
 {
-	const struct op *op = stage->quoted ? NULL : op_by_name(stage->word);
+	const struct op *op = stage->quoted ? NULL : op_by_name(stage->name);
 
 	if (op && op->of_batches && mixes_rows(b, stage))
 		return op->of_batches;
@@ -336,7 +337,7 @@ int bind_stage(struct builder *b, const struct parse_stage *stage,
 	if (stage->file) {
 		n->op = &user_op_op;
 		r = user_op_bind(b->parse, stage, b->epochs, b->diagnostic,
-				 &n->own);
+				 &n->custom);
 	} else {
 		n->op = find_op(b, stage);
 		if (!n->op)
@@ -353,7 +354,7 @@ int bind_stage(struct builder *b, const struct parse_stage *stage,
 		return 0;
 	}
 	ordinal = mention(b, n);
-	return n->own || op_is_random(n->op) ? stream_key(n, ordinal) : 0;
+	return n->custom || op_is_random(n->op) ? stream_key(n, ordinal) : 0;
 }
 
 /* If `wrong` is not NULL, reports it as the error of a node. */
@@ -363,14 +364,14 @@ int bind_refuse(const struct builder *b, const struct parse_stage *stage,
 	if (!wrong)
 		return 0;
 	return complain(b->diagnostic, stage->at, "%s %s",
-			n->own ? stage->word : n->op->name, wrong);
+			n->custom ? stage->name : n->op->name, wrong);
 }
 
 bool bind_is_skipped(const struct parse_stage *stage, const struct type *type)
 {
 	const struct op *op = stage->file     ? &user_op_op
 			      : stage->quoted ? NULL
-					      : op_by_name(stage->word);
+					      : op_by_name(stage->name);
 
 	return op && family_skips(op, type);
 }
@@ -383,7 +384,7 @@ static const char *refuse_kind(const struct node *parent, const struct node *n)
 {
 	enum op_kind kind = n->op->kind;
 
-	if (n->own)
+	if (n->custom)
 		return "is a custom operation and cannot stand in "
 		       "parentheses";
 	if (parent->op->kind == OP_BATCH)
@@ -424,7 +425,7 @@ static const char *infer_nested(const struct node *parent, struct node *n,
 	if (!wrong)
 		wrong = n->op->infer(&n->args, in, &n->type);
 	if (!wrong)
-		wrong = family_refuse(n->op, &n->args, n->own, in);
+		wrong = family_refuse(n->op, &n->args, n->custom, in);
 	if (wrong || parent->op->kind == OP_BATCH)
 		return wrong;
 	if (!is_kept(in, &n->type) || changes_size(n, in))
@@ -510,7 +511,7 @@ static int take_type(const struct builder *b, const struct parse_stage *stage,
 int bind_branches(struct builder *b, const struct parse_stage *stage,
 		  struct node *n, const struct type *in)
 {
-	int lists = n->own ? -1 : op_lists(n->op), r = 0;
+	int lists = n->custom ? -1 : op_lists(n->op), r = 0;
 
 	if (lists < 0)
 		return 0;

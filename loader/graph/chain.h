@@ -13,12 +13,13 @@ struct chain;
 
 struct node {
 	const struct op *op;
-	struct args args;    /* strings are NULL */
-	struct user_op *own; /* a custom operation; NULL: a row of loader/ops */
-	uint64_t stream;     /* if random, the key of OP:GROUP; else 0 */
-	struct type type;    /* of the result */
-	size_t at;	     /* offset into the pipeline string */
-	bool is_viewed;	     /* draws separate numbers for each view */
+	struct args args; /* strings are NULL */
+	struct user_op
+		*custom;  /* a custom operation; NULL: a row of loader/ops */
+	uint64_t stream;  /* if random, the key of OP:GROUP; else 0 */
+	struct type type; /* of the result */
+	size_t at;	  /* offset into the pipeline string */
+	bool is_viewed;	  /* draws separate numbers for each view */
 	/* OP_BATCH: the size of the image that shares the random numbers, in
 	   this chain or another one. 0,0: no image. */
 	struct size image;

@@ -89,7 +89,7 @@ static bool is_nearest(const struct op *op, const struct args *args)
 {
 	int i = op_param(op, "interpolation");
 
-	return i >= 0 && args->arg[i].word == INTERPOLATION_NEAREST;
+	return i >= 0 && args->arg[i].choice == INTERPOLATION_NEAREST;
 }
 
 static const char refuse_labels[] =
@@ -107,12 +107,12 @@ static const char *refuse_geometry(const struct op *op, const struct args *args,
 	return NULL;
 }
 
-static const char *refuse_values(const struct op *op, bool own,
+static const char *refuse_values(const struct op *op, bool custom,
 				 const struct type *type)
 {
 	if (type->mask)
 		return "changes colors, but a mask has classes";
-	if (own)
+	if (custom)
 		return "is a custom operation and works on images only";
 	if (op->kind == OP_PIXEL && type->channels != RGB)
 		return "works on three channels only";
@@ -145,7 +145,7 @@ static bool blends(const struct op *op, const struct args *args)
 {
 	int i = op_param(op, "interpolation");
 
-	return i >= 0 && args->arg[i].word == WARP_BILINEAR;
+	return i >= 0 && args->arg[i].choice == WARP_BILINEAR;
 }
 
 static const char *refuse_image(const struct op *op, const struct args *args,
@@ -163,14 +163,14 @@ static const char *refuse_image(const struct op *op, const struct args *args,
 }
 
 const char *family_refuse(const struct op *op, const struct args *args,
-			  bool own, const struct type *type)
+			  bool custom, const struct type *type)
 {
 	if (op->kind == OP_GEOMETRY)
 		return refuse_geometry(op, args, type);
 	if (type->kind != TYPE_GRID)
 		return NULL;
 	if (op->kind == OP_POINT || op->kind == OP_PIXEL)
-		return refuse_values(op, own, type);
+		return refuse_values(op, custom, type);
 	return op->kind == OP_IMAGE ? refuse_image(op, args, type) : NULL;
 }
 

@@ -22,7 +22,7 @@ void family_enter(const struct op *op, struct type *type);
 /* Returns the reason why an operation does not work on its input type, or NULL.
    `custom`: the operation is user-defined. */
 const char *family_refuse(const struct op *op, const struct args *args,
-			  bool own, const struct type *type);
+			  bool custom, const struct type *type);
 
 /* Whether a statement of several fields skips an operation for a field of this
    type, because it changes colors or chooses how to decode JPEGs. */

@@ -33,7 +33,7 @@ static const char *refuse_cache(const struct chain *chain)
 		if (n->op->kind == OP_IMAGE)
 			return "must stand before whole-image operations";
 		if (n->op->kind == OP_DECODE)
-			draft = n->args.arg[0].word == QUALITY_DRAFT;
+			draft = n->args.arg[0].choice == QUALITY_DRAFT;
 		else if (n->op->kind == OP_GEOMETRY)
 			draft = false;
 	}
@@ -104,7 +104,7 @@ static int append_node(struct builder *b, struct chain *chain,
 	n->type = in;
 	wrong = n->op->infer(&n->args, &in, &n->type);
 	if (!wrong)
-		wrong = family_refuse(n->op, &n->args, n->own, &in);
+		wrong = family_refuse(n->op, &n->args, n->custom, &in);
 	if (!wrong && n->op->kind == OP_CACHE)
 		wrong = refuse_cache(chain);
 	if (!wrong && n->type.views && !in.views && chain_mixture(chain))
@@ -229,7 +229,7 @@ static int add_own_nodes(struct builder *b, const struct parse_member *m,
 			 struct chain *chain)
 {
 	const struct parse_stage *stages = &b->parse->stages[m->first_stage];
-	const struct parse_stage mask = { .word = "mask", .at = stages->at };
+	const struct parse_stage mask = { .name = "mask", .at = stages->at };
 	int r = 0;
 
 	if (m->num_stages == 1 && family_is_mask(&chain->source))
@@ -248,7 +248,7 @@ static int add_member(struct builder *b, const struct parse_statement *s,
 	size_t skip = 0;
 	int r = 0;
 
-	if (field->has_parens || bind_field(b, field->word) == BIND_NOT_FOUND)
+	if (field->has_parens || bind_field(b, field->name) == BIND_NOT_FOUND)
 		return bind_unknown_field(b, field);
 	r = begin_chain(b, field, m->num_stages + s->num_stages + 1, &chain,
 			&skip);
@@ -274,7 +274,7 @@ static int check_use(const struct builder *b, const struct parse_stage *stage)
 		       : complain(b->diagnostic, stage->at,
 				  "%s applies to none of these fields, which "
 				  "are masks or arrays",
-				  stage->word);
+				  stage->name);
 }
 
 static int add_statement_of_several(struct builder *b,

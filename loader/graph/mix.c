@@ -27,7 +27,7 @@ const char *mix_infer(const struct args *args, const struct type *in,
 
 struct uniform mix_uniform(const struct arg *lambda, const struct op_pair *pair)
 {
-	return lambda->word == OF_BATCH ? pair->batch : pair->row;
+	return lambda->choice == OF_BATCH ? pair->batch : pair->row;
 }
 
 static void mix_whole(const struct op_pair *pair, float share, float *out)

@@ -34,8 +34,8 @@ void mix_labels(const struct op_pair *pair, float share);
 	}
 #define MIX_PARAM_LAMBDA                                                       \
 	{                                                                      \
-		.name = "lambda", .kind = PARAM_WORD, .initial = "batch",      \
-		.words = "batch|sample", .help = "scope of one weight"         \
+		.name = "lambda", .kind = PARAM_CHOICE, .initial = "batch",    \
+		.choices = "batch|sample", .help = "scope of one weight"       \
 	}
 /* An image and its label need the same weight, so they share a group. */
 #define MIX_PARAM_GROUP                                                        \

@@ -349,7 +349,7 @@ struct canvas op_canvas(const struct arg *how, const struct arg *color,
 			const struct op_sample *sample,
 			const struct image *image)
 {
-	struct canvas c = { .how = (enum warp_how)how->word };
+	struct canvas c = { .how = (enum warp_how)how->choice };
 
 	op_color(color, c.fill);
 	canvas_start(&c, image, sample->scratch);
@@ -433,7 +433,7 @@ void op_warp(op_maps_fn *maps, const struct args *args, unsigned how,
 
 	op_color(&args->arg[fill], color);
 	maps(args, sample->uniform, size, &map);
-	warp_image(&map, (enum warp_how)args->arg[how].word, color, in, out,
+	warp_image(&map, (enum warp_how)args->arg[how].choice, color, in, out,
 		   sample->seen);
 }
 

@@ -55,9 +55,9 @@ enum op_of_kind {
 enum param_kind {
 	PARAM_INTEGERS,
 	PARAM_REALS,
-	PARAM_WORD,  /* one of `words` */
-	PARAM_NAME,  /* any string, not empty */
-	PARAM_BYTES, /* a size in bytes, such as 4GiB */
+	PARAM_CHOICE, /* one of `words` */
+	PARAM_NAME,   /* any string, not empty */
+	PARAM_BYTES,  /* a size in bytes, such as 4GiB */
 	/* Lists of operations. Several lists are arguments without names.
 	   arg.count is the number of lists. */
 	PARAM_OPERATIONS,
@@ -89,7 +89,7 @@ struct param {
 	unsigned max_count;
 	double min; /* limits of each number */
 	double max;
-	const char *words; /* choices, "one|two"; a parameter of numbers can
+	const char *choices; /* choices, "one|two"; a parameter of numbers can
 			      also have choices */
 	const char *help;
 };
@@ -98,7 +98,7 @@ struct arg {
 	bool given;	/* by the pipeline string; false: the default */
 	unsigned count; /* of numbers; 0: a choice, or no value */
 	double number[OP_NUMBERS_MAX];
-	int word;	  /* index of the choice in words, or -1 */
+	int choice;	  /* index of the choice, or -1 */
 	const char *text; /* PARAM_NAME; lives as long as the parse */
 };
 
@@ -530,16 +530,16 @@ float op_factor(const struct arg *magnitude, const struct arg *p,
 /* Keep the choices in the order of enum interpolation. */
 #define OP_PARAM_INTERPOLATION                                                 \
 	{                                                                      \
-		.name = "interpolation", .kind = PARAM_WORD,                   \
+		.name = "interpolation", .kind = PARAM_CHOICE,                 \
 		.initial = "area",                                             \
-		.words = "area|bilinear|nearest|bicubic|lanczos",              \
+		.choices = "area|bilinear|nearest|bicubic|lanczos",            \
 		.help = "filter for resizing"                                  \
 	}
 /* Keep the choices in the order of enum warp_how. */
 #define OP_PARAM_WARP_OF(word)                                                 \
 	{                                                                      \
-		.name = "interpolation", .kind = PARAM_WORD, .initial = word,  \
-		.words = "nearest|bilinear",                                   \
+		.name = "interpolation", .kind = PARAM_CHOICE,                 \
+		.initial = word, .choices = "nearest|bilinear",                \
 		.help = "how values between pixels are calculated"             \
 	}
 #define OP_PARAM_WARP OP_PARAM_WARP_OF("nearest")

@@ -34,14 +34,14 @@ extern const struct op user_op_op;
 int user_op_bind(const struct parse *parse, const struct parse_stage *stage,
 		 struct epochs *epochs, const struct diagnostic *c,
 		 struct user_op **out);
-void user_op_close(struct user_op *own);
+void user_op_close(struct user_op *custom);
 
-size_t user_op_num_operands(const struct user_op *own);
-void user_op_operands(const struct user_op *own, struct uniform uniform,
+size_t user_op_num_operands(const struct user_op *custom);
+void user_op_operands(const struct user_op *custom, struct uniform uniform,
 		      float *out);
 
 /* Reads the file, relative to the working directory. Returns -EINVAL, with a
    message in `c`. */
-int user_op_load(struct user_op *own, const struct diagnostic *c);
+int user_op_load(struct user_op *custom, const struct diagnostic *c);
 
 #endif

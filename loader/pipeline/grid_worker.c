@@ -302,7 +302,7 @@ static const struct arg *arg_of(const struct node *n, const char *name)
 static struct grid_warp warp_of(const struct node *n)
 {
 	return (struct grid_warp){
-		(enum warp_how)arg_of(n, "interpolation")->word,
+		(enum warp_how)arg_of(n, "interpolation")->choice,
 		arg_of(n, "fill"), arg_of(n, "label")
 	};
 }

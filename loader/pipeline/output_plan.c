@@ -33,7 +33,7 @@ static void plan_image(struct output_plan *plan)
 
 		num_geometry += n->op->kind == OP_GEOMETRY;
 		if (n->op->kind == OP_DECODE)
-			plan->quality = (enum quality)n->args.arg[0].word;
+			plan->quality = (enum quality)n->args.arg[0].choice;
 		if (n->op->kind == OP_CACHE) {
 			plan->cache_size =
 				(uint64_t)n->args.arg[OP_CACHE_SIZE].number[0];
@@ -429,7 +429,7 @@ bool output_plan_is_auto(const struct output_plan *plan)
 	size_t cut = chain_cut(plan->chain);
 
 	return cut < plan->chain->num_nodes &&
-	       plan->chain->nodes[cut].args.arg[OP_DEVICE_PLACEMENT].word ==
+	       plan->chain->nodes[cut].args.arg[OP_DEVICE_PLACEMENT].choice ==
 		       OP_DEVICE_AUTO;
 }
 

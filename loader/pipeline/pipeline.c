@@ -229,9 +229,9 @@ static const struct user_op *first_own(const struct chain *chain)
 {
 	size_t i = 0;
 
-	while (!chain->nodes[i].own)
+	while (!chain->nodes[i].custom)
 		i++;
-	return chain->nodes[i].own;
+	return chain->nodes[i].custom;
 }
 
 static int refuse_own(const struct chain *chain, int r, const char *messages,
@@ -253,16 +253,16 @@ static int compile_pass(struct pass *pass, struct jit *jit,
 	int r = 0;
 
 	for (size_t i = 0; !r && i < pass->chain.num_nodes; i++) {
-		if (pass->chain.nodes[i].own)
-			r = user_op_load(pass->chain.nodes[i].own, c);
+		if (pass->chain.nodes[i].custom)
+			r = user_op_load(pass->chain.nodes[i].custom, c);
 	}
 	if (r)
 		return r;
-	if (stage->is_own)
+	if (stage->is_custom)
 		r = pointwise_emit(stage);
 	if (!r) {
 		r = jit_add(jit, stage, &messages);
-		if (r && r != -ECANCELED && stage->is_own)
+		if (r && r != -ECANCELED && stage->is_custom)
 			r = refuse_own(&pass->chain, r, messages, c);
 	}
 	free(messages);

@@ -322,7 +322,7 @@ static int run_joined(struct pipeline_worker *w, const struct worker_job *job,
 		return r;
 	op_color(&n->args.arg[op_param(n->op, "fill")], fill);
 	operands_join(n, count, job->row, size, maps);
-	warp_joined(maps, count, (enum warp_how)how->word, fill, image, &out,
+	warp_joined(maps, count, (enum warp_how)how->choice, fill, image, &out,
 		    seen);
 	*image = out;
 	return 0;
@@ -420,7 +420,7 @@ static int check_code(struct pipeline_worker *w, const struct worker_job *job)
 	for (size_t i = 0; i < job->plan->num_passes; i++) {
 		const struct pointwise *stage = &job->plan->passes[i].pointwise;
 
-		if (!stage->is_own || atomic_load(&stage->kernel))
+		if (!stage->is_custom || atomic_load(&stage->kernel))
 			continue;
 		snprintf(w->message, sizeof(w->message),
 			 "`%s' has not been compiled", stage->chain->name);
