@@ -321,7 +321,7 @@ void beton_loader_image_cache(const struct beton_loader *l,
 {
 	struct value_store_stats s;
 
-	phases_kept(l->phases, &s);
+	phases_cached(l->phases, &s);
 	*out = (struct beton_image_cache_stats){
 		.size = s.size,
 		.used = s.used,

@@ -274,9 +274,9 @@ static int start_pipeline(struct beton_loader *l,
 			    ? start_on_gpu(l, gpu, o)
 			    : compile_pipeline(l, l->phases);
 	if (!r)
-		r = phases_keep(l->phases, &l->log);
+		r = phases_cache(l->phases, &l->log);
 	if (!r && l->whole)
-		phases_keep_with(l->whole, l->phases);
+		phases_cache_with(l->whole, l->phases);
 	return r;
 }
 
