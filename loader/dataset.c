@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* <beton/dataset.h>: a dataset of the engine, and codecs for its images. */
+/* Implements <beton/dataset.h> with a dataset of the engine and a pool of
+   codecs for its images. */
 #include "beton/dataset.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@
 
 enum {
 	ERROR_SIZE = 1024,
-	/* Smallest size of the options: no member but the size is needed. */
+	/* Smallest valid size of the options: the member `size` alone. */
 	OPTIONS_MIN = offsetof(struct beton_dataset_options, log),
 };
 
@@ -175,7 +176,7 @@ int beton_dataset_value(struct beton_dataset *d, uint32_t field,
 	return 0;
 }
 
-/* Whether the value can come from beton_dataset_value(). */
+/* Checks that beton_dataset_value() can have returned the value. */
 static bool is_value(const struct beton_dataset *d, const struct beton_value *v)
 {
 	return v->field < d->ds->format.num_fields &&

@@ -23,8 +23,8 @@ static bool is_set(const struct taking *t, enum setting s)
 	return t->settings.of[s].is_set;
 }
 
-/* Whether to take the setting. Adds it to the list of settings taken, or to
-   that of settings ignored. */
+/* Returns whether to apply a setting, and adds it to the list of applied or of
+   ignored settings. */
 static bool wants(struct taking *t, enum setting s, bool is_free)
 {
 	if (!is_set(t, s))
@@ -54,7 +54,7 @@ static void take_number(struct taking *t, enum setting s, uint32_t *member)
 		*member = (uint32_t)t->settings.of[s].number;
 }
 
-/* Takes the size of a cache, unless the caller chose the kind of cache. */
+/* Applies the size of a cache, unless the caller chose the kind of cache. */
 static void take_size(struct taking *t, enum setting s, bool is_free,
 		      uint64_t *member)
 {
@@ -72,7 +72,7 @@ static int take_cache(struct taking *t)
 	return r;
 }
 
-/* Whether a sampling spec has the key. The spec is not parsed yet. */
+/* Whether a sampling spec, not parsed yet, has the key. */
 static bool spec_has(const char *spec, const char *key)
 {
 	size_t n = strlen(key);
@@ -99,7 +99,7 @@ static int add_to_spec(struct taking *t, enum setting s)
 	return 0;
 }
 
-/* Block and window belong to an order: they are taken only with it. */
+/* Block and window belong to an order: apply them only with it. */
 static int take_order(struct taking *t)
 {
 	static const enum setting keys[] = { SETTING_ORDER, SETTING_BLOCK,
@@ -121,7 +121,7 @@ static int take_order(struct taking *t)
 	return r;
 }
 
-/* If the pipeline has the operation already, the caller chose it. */
+/* An operation that is already in the pipeline is the caller's choice. */
 static void add_to_pipeline(struct taking *t, enum setting s, const char *name,
 			    const char *operation, bool after_decode)
 {
@@ -161,9 +161,10 @@ static int take_all(struct taking *t)
 	return r;
 }
 
-/* Reports the settings, so that you can see where the options come from. */
+/* Logs the applied and the ignored settings, so that the origin of each option
+   is visible. */
 static void report(const struct taking *t, const char *path, struct log *log,
-		   bool is_heard)
+		   bool has_log)
 {
 	char line[1400];
 
@@ -171,7 +172,7 @@ static void report(const struct taking *t, const char *path, struct log *log,
 		 *t->taken ? "using " : "using nothing", t->taken,
 		 *t->left ? "; ignoring what the program sets: " : "", t->left);
 	log_warning(log, "%s", line);
-	if (!is_heard)
+	if (!has_log)
 		fprintf(stderr, "beton: %s\n", line);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replaces the defaults of a loader's options by the file of settings that
- * $BETON_SETTINGS names (fs/engine/settings.h). Options that the caller chose
- * keep their values, and a message lists the settings taken and those ignored.
- * Without the variable nothing changes.
+ * Replaces defaults of a loader's options by the settings in the file
+ * $BETON_SETTINGS (fs/engine/settings.h). Options that the caller chose keep
+ * their values. A message lists the applied and the ignored settings. If the
+ * variable is not set, all defaults stay.
  */
 #ifndef LOADER_DEFAULTS_H
 #define LOADER_DEFAULTS_H
@@ -15,14 +15,14 @@ struct log;
 struct defaults {
 	struct beton_loader_options
 		options; /* refers to the caller's strings */
-	char *spec;	 /* this and the members below: owned, or NULL */
+	char *spec;	 /* owned, or NULL, like all members below */
 	char *pipeline;
 	char *cache;
 	char *delivery;
 };
 
 /* Fills `out` with the caller's options, which have this library's size, and
-   the settings. -EINVAL and the errors of reading the file are logged. */
+   the settings. Logs and returns -EINVAL and the errors of reading the file. */
 int defaults_open(const struct beton_loader_options *options, struct log *log,
 		  struct defaults *out);
 void defaults_fini(struct defaults *d);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* <beton/image.h>: the codec and the resampler, for single images. */
+/* Implements <beton/image.h>: the codec and the resampler for single images. */
 #include "beton/image.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of <beton/loader.h> on an open loader. */
+/* Implements the calls of <beton/loader.h> on an open loader. */
 #include "beton/loader.h"
 
 #include <stdio.h>
@@ -115,7 +115,8 @@ void beton_loader_release(struct beton_loader *l,
 
 	if (!r && p)
 		r = device_batch_finish(p);
-	/* While a stream may use its memory the batch stays held. */
+	/* While a stream may use the memory of the batch, the user still holds
+	   it. */
 	if (!r)
 		ring_release(l->ring, batch);
 }
@@ -130,7 +131,7 @@ int beton_loader_release_on(struct beton_loader *l,
 		return r;
 	if (p)
 		r = device_batch_release(p, stream);
-	/* A lost device does not use its memory any more. */
+	/* A lost device does not use the memory any longer. */
 	if (!r || cuda_is_lost(device_cuda(l->device)))
 		ring_release(l->ring, batch);
 	return r;
@@ -208,7 +209,8 @@ static bool has_engine(const struct pipeline *p, const char *engine)
 	return false;
 }
 
-/* The slowest engine of all outputs, which shows a wait for the compiler. */
+/* Returns the slowest engine of all outputs: "generic" until the compiler is
+   done. */
 static const char *slowest_engine(const struct phases *phases)
 {
 	static const char *const order[] = { "generic", "generated",
@@ -224,7 +226,7 @@ static const char *slowest_engine(const struct phases *phases)
 	return "none";
 }
 
-/* The pipelines of the batches that are begun now. */
+/* Returns the pipelines for batches that the loader begins now. */
 static const struct phases *phases_now(const struct beton_loader *l)
 {
 	return l->whole && ring_side(l->ring) == OFFLOAD_CPU ? l->whole
@@ -319,7 +321,7 @@ void beton_loader_image_cache(const struct beton_loader *l,
 {
 	struct value_store_stats s;
 
-	phases_kept(l->phases, &s);
+	phases_cached(l->phases, &s);
 	*out = (struct beton_image_cache_stats){
 		.size = s.size,
 		.used = s.used,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * beton_loader_open(), _stop() and _close(): options, the feed, the pipelines,
- * the GPU, the ring.
+ * Implements beton_loader_open(), _stop() and _close(): checks the options, and
+ * creates the data source, the pipelines, the GPU's state and the ring.
  */
 #include "loader/open.h"
 
@@ -26,14 +26,14 @@ enum {
 	THREADS_MAX = 4096,
 	/* Size of the first version of the options. */
 	OPTIONS_MIN = offsetof(struct beton_loader_options, trace),
-	/* How long beton_loader_stop() waits for data that is being read. */
+	/* Time that beton_loader_stop() waits for running reads. */
 	STOP_MS = 500,
 };
 
 static const uint64_t PINNED_DEFAULT = (uint64_t)4 << 30;
 
-/* Keeps the last error for beton_loader_options.error and passes the message to
-   the user's callback. */
+/* Stores the last error for beton_loader_options.error, and calls the user's
+   log callback. */
 static void on_log(void *arg, enum beton_log_level level, const char *message)
 {
 	struct beton_loader *l = arg;
@@ -52,7 +52,7 @@ static bool is_delivery(const char *word)
 	return typed_parse_string(&deliveries, word, &i);
 }
 
-/* Parses "cuda:N", "cuda", and "cpu" or NULL, for which *gpu is -1. */
+/* Parses "cuda:N", "cuda", "cpu" or NULL. The latter two set *gpu to -1. */
 static bool parse_device(const char *text, int *gpu)
 {
 	static const struct typed number = TYPED_STRICT_IN(0, OP_DEVICE_MAX);
@@ -69,7 +69,8 @@ static bool parse_device(const char *text, int *gpu)
 	return true;
 }
 
-/* The name of the job, or NULL: then the daemon counts by session. */
+/* Returns the name of the job, or NULL if the daemon should count by
+   session. */
 static const char *job_name(const struct beton_loader_options *o)
 {
 	const char *job =
@@ -178,7 +179,7 @@ static int compile_pipeline(struct beton_loader *l, struct phases *phases)
 	return r;
 }
 
-/* The number of the GPU that outputs are on, or -1. */
+/* Returns the number of the GPU that has outputs, or -1. */
 static int find_gpu(struct beton_loader *l, int *out)
 {
 	const struct pipeline *p = phases_row(l->phases, 0);
@@ -235,13 +236,13 @@ static int split_pipelines(struct beton_loader *l,
 
 static void close_pipelines(struct beton_loader *l)
 {
-	/* `whole` uses the cache of `phases`, so it is closed first. */
+	/* `whole` uses the cache of `phases`: close it first. */
 	phases_close(l->whole);
 	phases_close(l->phases);
 	l->whole = l->phases = NULL;
 }
 
-/* Without a compiler for the GPU the CPU runs the whole pipeline. */
+/* If there is no compiler for the GPU, the CPU runs the whole pipeline. */
 static int start_on_gpu(struct beton_loader *l, int gpu,
 			const struct beton_loader_options *o)
 {
@@ -273,9 +274,9 @@ static int start_pipeline(struct beton_loader *l,
 			    ? start_on_gpu(l, gpu, o)
 			    : compile_pipeline(l, l->phases);
 	if (!r)
-		r = phases_keep(l->phases, &l->log);
+		r = phases_cache(l->phases, &l->log);
 	if (!r && l->whole)
-		phases_keep_with(l->whole, l->phases);
+		phases_cache_with(l->whole, l->phases);
 	return r;
 }
 
@@ -327,7 +328,7 @@ static int start_ring(struct beton_loader *l,
 	return ring_open(&options, &l->ring);
 }
 
-/* Reads $BETON_PLACEMENT, which chooses the side that runs what follows cuda(N,
+/* Reads $BETON_PLACEMENT, the execution device of the operations after cuda(N,
    auto). */
 static int read_balance(struct beton_loader *l)
 {
@@ -406,7 +407,7 @@ static struct beton_loader *create_loader(const struct beton_loader_options *o)
 	return l;
 }
 
-/* Options that have their default take their value from $BETON_SETTINGS. */
+/* Replace defaults by the settings of $BETON_SETTINGS. */
 static int start_with_defaults(struct beton_loader *l, const char *path,
 			       const struct beton_loader_options *o)
 {
@@ -488,7 +489,7 @@ static void put_loader(struct beton_loader *l)
 		free_loader(l);
 }
 
-/* Waits for threads that read data, and closes what they use. */
+/* Waits for threads that read data, and closes the objects that they use. */
 static void finish_stop(struct beton_loader *l)
 {
 	ring_stop(l->ring);
@@ -519,7 +520,8 @@ void beton_loader_stop(struct beton_loader *l)
 	finish_stop(l);
 }
 
-/* The log's callback belongs to the user, and so does its argument. */
+/* After the close, neither the user's log callback nor its argument may be
+   used. */
 static void forget_user(struct beton_loader *l)
 {
 	scoped_lock(&l->log.lock);

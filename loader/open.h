@@ -4,9 +4,9 @@
  * of <beton/loader.h> use it, and beton_loader_close() frees it. Only loader.c
  * and open.c include this header.
  *
- * beton_loader_stop() starts a thread that waits for the data, and waits a
- * moment for that thread. If the disk does not answer, the thread outlives the
- * loader's user, and frees the loader at last.
+ * beton_loader_stop() starts a thread that waits for running reads, and waits
+ * half a second for that thread. If the disk does not answer, the thread
+ * outlives beton_loader_close() and frees the loader later.
  */
 #ifndef LOADER_OPEN_H
 #define LOADER_OPEN_H
@@ -32,20 +32,20 @@ struct beton_loader {
 	struct trace *trace; /* NULL: no trace */
 	beton_log_fn *user_log;
 	void *user_log_arg;
-	struct cancel interrupted; /* asked while opening */
+	struct cancel interrupted; /* the interrupt callback, during opening */
 	struct feed *feed;
 	struct phases *phases;
-	struct phases *whole;	    /* the same pipelines without the part that
-				       cuda(N, auto) leaves to a GPU, or NULL */
+	struct phases *whole;	    /* the pipelines for batches that the CPU
+				       finishes, with cuda(N, auto); else NULL */
 	struct device *device;	    /* NULL: no output is on a GPU */
-	struct synthetic synthetic; /* the synthetic data, if any */
+	struct synthetic synthetic; /* the synthetic data, or NULL */
 	struct replay *replay;	    /* NULL: no batch is replayed */
 	struct callback *callback;  /* NULL: no callback */
 	struct ring *ring;
 	pthread_t stopper;  /* of beton_loader_stop() */
 	bool is_stopped;    /* beton_loader_stop() was called */
-	bool has_stopper;   /* its thread has not been joined */
-	atomic_uint owners; /* the user, and the stopper while it runs */
+	bool has_stopper;   /* its thread is not joined yet */
+	atomic_uint owners; /* reference count: user and stopping thread */
 	uint32_t workers;
 	enum offload_mode balance;
 	struct telemetry_slot telemetry;

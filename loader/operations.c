@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of pipelines as JSON text, out of the rows of loader/ops. */
+/* Describes all operations as JSON text, from the rows of loader/ops. */
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 static const char *const param_kinds[] = {
 	[PARAM_INTEGERS] = "integers", [PARAM_REALS] = "reals",
-	[PARAM_WORD] = "choice",       [PARAM_NAME] = "name",
+	[PARAM_CHOICE] = "choice",     [PARAM_NAME] = "name",
 	[PARAM_BYTES] = "bytes",       [PARAM_OPERATIONS] = "operations",
 };
 
@@ -34,7 +34,7 @@ static json_t *describe_param(const struct param *p)
 			 p->name, "kind", param_kinds[p->kind], "default",
 			 p->initial, "min_count", (int)p->min_count,
 			 "max_count", (int)p->max_count, "choices",
-			 describe_choices(p->words), "help", p->help);
+			 describe_choices(p->choices), "help", p->help);
 }
 
 static json_t *describe_synonyms(const struct op *op)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Structs that begin with `size_t size`, from callers that were compiled for
- * another version of the library. An older caller has fewer members: the missing
- * ones become 0, which is the default of every member. A later caller has more:
- * they must be 0, because this library cannot do what they ask for.
+ * Copies structs that begin with `size_t size` from callers compiled for
+ * another version of the library. An older caller has fewer members: missing
+ * members become 0, the default of every member. A later caller has more
+ * members: they must be 0, because this library does not support them.
  */
 #ifndef LOADER_SIZED_H
 #define LOADER_SIZED_H
@@ -11,13 +11,15 @@
 #include <stddef.h>
 
 enum {
-	/* The largest size of a caller's struct. A larger one was never set. */
+	/* The largest plausible size of a caller's struct. Above it, the caller
+	   did not set the size. */
 	SIZED_MAX = 4096,
 };
 
 /* Copies a caller's struct to `to`, which has `size` bytes and begins with its
-   size. `first` is the size of the struct's first version. -EINVAL if the
-   caller's size is no size of any version, or sets members of a later one. */
+   size. `first` is the size of the struct's first version. Returns -EINVAL if
+   no version has the caller's size, or if the caller sets members of a later
+   version. */
 int sized_take(void *to, size_t size, const void *from, size_t first);
 
 #endif

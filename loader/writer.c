@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* <beton/writer.h>: a writer of dataset files, and encoders for pixels. */
+/* Implements <beton/writer.h>: a writer of dataset files, and encoders for
+   pixels. */
 #include "beton/writer.h"
 
 #include <stdio.h>
@@ -19,7 +20,7 @@ enum {
 	PAGE_SIZE_DEFAULT = 8 << 20,
 	QUALITY_DEFAULT = 90,
 	SIDE_MAX = 65535,
-	/* Smallest size of the options: no member but the size is needed. */
+	/* Smallest valid size of the options: the member `size` alone. */
 	OPTIONS_MIN = offsetof(struct beton_writer_options, page_size),
 };
 
@@ -30,8 +31,8 @@ struct beton_writer {
 	struct writer_value *values; /* the values of one sample */
 };
 
-/* Copies a field's description. A dtype or shape that is too long gets the
-   error of an invalid one. */
+/* Copies a field's description. Treats a dtype or shape that is too long as
+   invalid. */
 static int copy_field(const struct beton_writer_field *from,
 		      struct writer_field *to)
 {

@@ -3,7 +3,7 @@
  * The batch file: the samples that betonfs delivers to a trainer for one
  * training step. beton-batch(5) describes it in prose, with an example.
  *
- * A file is, in this order:
+ * The file consists of these parts, in this order:
  *
  *   struct beton_batch_header                   at 0
  *   struct beton_batch_field [num_fields]       at fields_off
@@ -14,7 +14,7 @@
  *
  * Everything is little-endian. The ids, every error array and every column
  * start at multiples of BETON_BATCH_ALIGN from the start of the file; gaps are
- * zero. A column is one of:
+ * zero. A column has one of two forms:
  *
  *   BETON_COLUMN_FIXED     num_samples values of `stride` bytes each, in C
  *                          order, without gaps: the array is the tensor
@@ -27,7 +27,7 @@
  * EUCLEAN for damaged metadata, EIO for bytes that could not be read,
  * EOPNOTSUPP if a custom field hides the offsets of records. The value of such
  * a sample is all zero. In a variable column it has the size that the dataset
- * announces, or 0 if that is not known.
+ * declares, or 0 if that size is unknown.
  *
  * A reader checks the magic, the version, the CRC, and file_size against the
  * size of the file. Every offset and size that it uses must lie inside the
@@ -48,31 +48,31 @@ enum {
 	BETON_BATCH_ALIGN = 64,
 	BETON_MAX_NDIM = 32,
 	BETON_FINGERPRINT_SIZE = 16,
-	/* The file-name form of a field has at most 16 bytes, each escaped as
-	   %XX, and "~65535". */
+	/* Bytes of a field's file-name form with its NUL: a name has at most 16
+	   bytes, each escaped as %XX, and a suffix such as "~65535". */
 	BETON_STEM_SIZE = 64,
 	BETON_NAME_SIZE = 24,
 	BETON_DTYPE_SIZE = 16,
 };
 
-/* The types of a dataset's fields; the numbers are those of the file format. */
+/* Types of fields. The numbers are those of the file format. */
 enum beton_type {
 	BETON_TYPE_FLOAT = 0, /* float64 */
 	BETON_TYPE_INT = 1,   /* int64 */
 	BETON_TYPE_IMAGE = 2, /* JPEG or raw RGB */
 	BETON_TYPE_BYTES = 3,
 	BETON_TYPE_NDARRAY = 4,
-	BETON_TYPE_JSON = 5, /* text, here without the NUL of the dataset */
+	BETON_TYPE_JSON = 5, /* text, without the NUL of the dataset */
 	BETON_TYPE_TENSOR = 6,
 	BETON_TYPE_CUSTOM =
-		255, /* metadata bytes that a Python class defines */
+		255, /* metadata whose layout a Python class defines */
 };
 
 enum beton_column {
 	BETON_COLUMN_FIXED = 0,
 	BETON_COLUMN_VARIABLE = 1,
-	/* A field whose offset cannot be inferred, because the dataset has a
-	   custom field. Every row has an error. */
+	/* The loader cannot compute the field's offset, because the dataset has
+	   a custom field. Every sample has an error. */
 	BETON_COLUMN_NONE = 2,
 };
 
@@ -103,12 +103,12 @@ struct beton_batch_header {
 	uint64_t batch_size; /* of the spec; the last batch may be shorter */
 	uint64_t block;	     /* 0 unless quasi_random, like window */
 	uint64_t window;
-	/* [first, end) of the dataset's samples. If the spec names a subset: 0
-	   and the subset's number of ids. */
+	/* Range [first, end) of the dataset's samples. If the spec names a
+	   subset, first is 0 and end is the number of its ids. */
 	uint64_t subset_first;
 	uint64_t subset_end;
-	uint64_t subset_hash; /* hash of a named subset's ids, as in the spec
-				 text, which also has the name; else 0 */
+	uint64_t subset_hash; /* hash of a named subset's ids, which the spec
+				 also contains; else 0 */
 	uint32_t order;	      /* enum beton_order */
 	uint32_t drop_last;
 	uint32_t num_samples;
@@ -122,8 +122,8 @@ struct beton_batch_header {
 	 * spec_off + spec_size, with this member taken as 0.
 	 */
 	uint32_t crc;
-	/* 1: a sample may occur several times in an epoch. Random numbers for a
-	   row then also depend on its position in the epoch. */
+	/* 1: a sample can occur several times in an epoch. Its random numbers
+	   then also depend on its position in the epoch. */
 	uint64_t repeats;
 };
 
@@ -152,11 +152,11 @@ struct beton_batch_value {
 };
 
 /*
- * An array with a number of rows of its own, such as the boxes or the tokens of
- * a sample, as the value of a bytes field: this header, uint64_t shape[ndim],
- * then the elements in C order up to the end of the value. shape[0] is the
- * number of rows, which may be 0; the other lengths are at least 1 and the same
- * for all samples. Other readers of the file see bytes.
+ * An array whose number of rows differs between samples, such as boxes or
+ * tokens. It is the value of a bytes field. The value contains this header,
+ * uint64_t shape[ndim], and the elements in C order up to its end. shape[0] is
+ * the number of rows, which may be 0; the other lengths are at least 1 and the
+ * same for all samples. Programs that do not parse the header read plain bytes.
  *
  * A reader checks the magic, the type, the number of dimensions, and the
  * product of the shape against the size of the value.

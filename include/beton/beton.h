@@ -12,9 +12,9 @@
  *   - the library prints nothing, changes no signal handler, never exits and
  *     has no global state. Messages go to the log callback of the handle.
  *
- * A program that was linked with one version of the library runs with each later
- * version that has the same soname, and a program that is compiled again needs no
- * change. For structs that means:
+ * A program linked with one version of the library also runs with each later
+ * version of the same soname. Its source compiles with later headers without a
+ * change. To make this possible, structs follow three rules:
  *
  *   - they may grow at the end if they begin with a member `size`. The caller
  *     sets it to the struct's sizeof. Members that the caller or the library
@@ -22,8 +22,8 @@
  *     have, the function returns -EINVAL.
  *     Input: struct beton_loader_options, struct beton_dataset_options,
  *     struct beton_writer_options. Output: struct beton_throughput_stats;
- *   - struct beton_batch belongs to the library. It may grow at the end, so copy
- *     its members and not the struct;
+ *   - struct beton_batch belongs to the library. It may grow at the end, so
+ * copy its members and not the struct;
  *   - all other structs keep their members, their layout and their size.
  *     Output, filled in memory of the caller: struct beton_loader_info,
  *     struct beton_output, struct beton_stage_stats,
@@ -55,9 +55,9 @@ extern "C" {
 /* Marks the functions that the shared library exports. */
 #define BETON_API __attribute__((visibility("default")))
 
-/* A dataset or batch file that contradicts itself: it is damaged or hostile. */
+/* A dataset or batch file contradicts itself: it is damaged or hostile. */
 #define BETON_ECORRUPT EUCLEAN
-/* The file is not a dataset, or was never finished. */
+/* The file is not a dataset, or its writer did not finish it. */
 #define BETON_ENOTBETON EMEDIUMTYPE
 /* The values of a sample do not fit into one page of the dataset. */
 #define BETON_ETOOLARGE EMSGSIZE

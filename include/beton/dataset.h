@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random access to the samples of a dataset FILE, without a loader. The
- * conventions of <beton/beton.h> hold. A program that decodes the first image:
+ * conventions of <beton/beton.h> hold. This program decodes the first image:
  *
  *	#include <beton/dataset.h>
  *	#include <stdio.h>
@@ -43,7 +43,7 @@
  *		return r != 0;
  *	}
  *
- * Threads: all functions may be called from any thread, at any time before
+ * Threads: you may call all functions from any thread, at any time before
  * close.
  */
 #ifndef BETON_DATASET_H
@@ -71,9 +71,9 @@ struct beton_dataset_options {
 /*
  * Opens a dataset FILE. The time does not depend on the number of samples.
  *
- *   path      a file. If there is no such file, a path with *, ?, [ or { is a
- *             pattern: the files that it matches, which have the same fields,
- *             are one dataset, in the order that betonfs(8) describes.
+ *   path      a file, or a pattern with *, ?, [ or {. All matching files must
+ *             have the same fields. They form one dataset, in the order that
+ *             betonfs(8) describes.
  *   options   set options->size; NULL is not allowed
  *   out       receives the dataset; close it with beton_dataset_close()
  *
@@ -98,13 +98,13 @@ BETON_API uint64_t beton_dataset_samples(const struct beton_dataset *ds);
  * Returns the fingerprint of the dataset: BETON_FINGERPRINT_SIZE bytes.
  *
  * dataset.json and batch files contain the same bytes, so that you can check if
- * a batch belongs to this dataset. If a dataset is copied, its fingerprint
- * stays the same. The bytes belong to the dataset and are valid until close.
+ * a batch belongs to this dataset. A copy of a dataset has the same
+ * fingerprint. The bytes belong to the dataset and are valid until close.
  */
 BETON_API const uint8_t *
 beton_dataset_fingerprint(const struct beton_dataset *ds);
 
-/* One field of the dataset, in the order of the file. Valid until close. */
+/* One field of the dataset. Valid until close. */
 struct beton_field {
 	const char *name; /* in the dataset */
 	const char *stem; /* the file-name form: in file names of a mount, and
@@ -114,10 +114,10 @@ struct beton_field {
 	const char *dtype; /* NumPy's string for scalars and arrays, else "" */
 	uint32_t ndim;	   /* arrays only, like shape */
 	const uint64_t *shape;
-	/* Reason why its values cannot be read, or NULL. */
+	/* The reason why the field is unreadable, or NULL. */
 	const char *unusable;
-	/* Names of the classes of an int field, in UTF-8: value i has the i-th
-	   of them. NULL: the dataset has none. */
+	/* Class names of an int field, in UTF-8: value i is class i. NULL: the
+	   dataset has no names. */
 	const char *const *classes;
 	uint64_t num_classes;
 };
@@ -135,8 +135,8 @@ struct beton_field {
 BETON_API int beton_dataset_field(const struct beton_dataset *ds,
 				  uint32_t field, struct beton_field *out);
 
-/* One value, a field of a sample: its position in the file, or a scalar
-   itself. */
+/* One field of one sample: the number of a scalar field, or the value's
+   position in the file. */
 struct beton_value {
 	uint64_t sample;
 	uint32_t field;

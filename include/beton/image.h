@@ -2,7 +2,7 @@
 /*
  * Decodes and resizes single images in memory, with the code that loaders use.
  * The conventions of <beton/beton.h> hold. Pixels are rows of red, green and
- * blue, 8 bits each, without gaps. A program that decodes the middle of a JPEG:
+ * blue, 8 bits each, without gaps. This program decodes the middle of a JPEG:
  *
  *	#include <beton/image.h>
  *	#include <stdio.h>
@@ -47,7 +47,7 @@
  *		return r != 0;
  *	}
  *
- * Threads: the functions may be called from any thread.
+ * Threads: you may call the functions from any thread.
  */
 #ifndef BETON_IMAGE_H
 #define BETON_IMAGE_H

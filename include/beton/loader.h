@@ -2,7 +2,7 @@
 /*
  * The loader: batches of complete tensors from a dataset FILE or from a MOUNT
  * of betonfs, with the same bytes either way. The conventions of
- * <beton/beton.h> hold. A program that reads one epoch:
+ * <beton/beton.h> hold. This program reads one epoch:
  *
  *	#include <beton/loader.h>
  *	#include <inttypes.h>
@@ -54,10 +54,10 @@
  * epochs cheap. The loader changes them by itself. Each batch has its own
  * shapes.
  *
- * Threads: beton_loader_release(), beton_loader_stats() and
- * beton_loader_set_callback() may be called from any thread, at any time before
- * close. The other functions belong to one thread at a time. The loader's
- * threads call the batch callback and the log callback.
+ * Threads: you may call beton_loader_release(), beton_loader_stats() and
+ * beton_loader_set_callback() from any thread, at any time before close. Call
+ * the other functions from one thread at a time. The loader's threads call the
+ * batch callback and the log callback.
  */
 #ifndef BETON_LOADER_H
 #define BETON_LOADER_H
@@ -79,13 +79,12 @@ enum beton_on_error {
 	BETON_ON_ERROR_ZERO,	  /* its values are 0, and valid[i] is 1 */
 };
 
-/* The last stage that batches pass. Later stages are skipped, to measure this
-   one. */
+/* The last stage that the loader runs. To measure one stage, stop after it. */
 enum beton_stage {
 	BETON_STAGE_ALL = 0,
-	BETON_STAGE_READ,   /* the batch file is read, and its bytes summed */
-	BETON_STAGE_DECODE, /* images are decoded, as far as crops need them */
-	BETON_STAGE_TRANSFORM, /* tensors are complete in the CPU's memory */
+	BETON_STAGE_READ,      /* read the batch file and sum its bytes */
+	BETON_STAGE_DECODE,    /* decode images, as far as crops need them */
+	BETON_STAGE_TRANSFORM, /* complete all tensors in the CPU's memory */
 };
 
 /* Zero-initialize the struct, then set `size` and the members you need. 0 is
@@ -106,12 +105,13 @@ struct beton_loader_options {
 	 */
 	const char *source;
 	/*
-	 * For a FILE: "os" uses the kernel's page cache, "process" memory of
-	 * this process. NULL chooses by the sizes of file and memory.
+	 * Cache of a FILE: "os" (the kernel's page cache) or "process" (memory
+	 * of this process). NULL: choose by the sizes of file and memory. A
+	 * MOUNT has its own cache.
 	 *
 	 * cache_size is the size of the process's cache in bytes; 0: half of
-	 * the available memory. cold_size is that of its compressed tier; 0:
-	 * used where it pays, beton-cache(7). A MOUNT has a cache of its own.
+	 * the available memory. cold_size is the size of its compressed tier in
+	 * bytes; 0: the loader decides, see beton-cache(7).
 	 */
 	const char *cache;
 	uint64_t cache_size;
@@ -121,10 +121,10 @@ struct beton_loader_options {
 				 NULL or "auto" (the first that works). Ignored
 				 for a FILE */
 	/*
-	 * The job under which the daemon of a MOUNT counts this rank: up to 64
-	 * characters of printable ASCII. NULL or "": $BETON_JOB or, if that is
-	 * not set, "session-N" with the session of the process. Reads of files
-	 * always count by session.
+	 * Name of the job in the daemon's statistics: up to 64 characters of
+	 * printable ASCII. NULL or "": $BETON_JOB or, if that is not set,
+	 * "session-N" with the session id of the process. Only for a MOUNT. The
+	 * daemon counts direct reads by session in any case.
 	 */
 	const char *job;
 	uint32_t workers; /* decoding threads, at most 4096; 0: one per usable
@@ -149,18 +149,18 @@ struct beton_loader_options {
 	/* File for a trace of all threads, beton-stats(7). NULL or "":
 	   $BETON_TRACE; if that is not set, no trace. */
 	const char *trace;
-	/* Batches wait before they are ready until beton_loader_set_callback()
-	   sets a batch callback. */
+	/* If true, no batch is ready until beton_loader_set_callback() sets a
+	   batch callback. */
 	bool callback;
 	/*
-	 * "cuda:N", or "cuda" for GPU 0: every output but bytes and JSON is on
-	 * that GPU. An output without cuda() in its pipeline is copied there
-	 * when it is complete. NULL, "" or "cpu": only outputs with cuda() are
-	 * on a GPU.
+	 * "cuda:N", or "cuda" for GPU 0: deliver every output but bytes and
+	 * JSON on that GPU. If the pipeline of an output has no cuda(), the
+	 * loader copies the complete output. NULL, "" or "cpu": only outputs
+	 * with cuda() are on a GPU.
 	 */
 	const char *device;
 	/*
-	 * Makes opening interruptible, which can wait a minute for the C
+	 * Makes opening interruptible. Opening can wait a minute for the C
 	 * compiler, and indefinitely for the daemon of a mount. While it waits,
 	 * the thread in beton_loader_open() calls this function up to 20 times
 	 * a second. If the function returns true, the loader ends the compiler
@@ -170,10 +170,11 @@ struct beton_loader_options {
 	bool (*interrupted)(void *arg);
 	void *interrupted_arg;
 	/*
-	 * Without drop_last, ranks get equally many batches: the last ones of
-	 * some are padding, which repeats samples with valid[i] 0. If true,
-	 * the loader returns no padding: each sample comes once over all
-	 * ranks, and a rank may have one batch less than others.
+	 * Without drop_last, all ranks get the same number of batches. To fill
+	 * up, some ranks get padding at the end, which repeats samples with
+	 * valid[i] 0. If no_padding is true, the loader returns no padding: all
+	 * ranks together get each sample once, and a rank may get one batch
+	 * less than others.
 	 */
 	bool no_padding;
 };
@@ -221,9 +222,8 @@ struct beton_batch {
  * Opens a dataset and starts to load.
  *
  *   path      a dataset FILE, the directory of a dataset in a MOUNT, or a
- *             pattern as in <beton/dataset.h>, which names one dataset of
- *             several files
- *   options   NULL is not allowed; the strings may be freed after the call
+ *             pattern as in <beton/dataset.h>
+ *   options   NULL is not allowed; you may free the strings after the call
  *   out       receives the loader; close it with beton_loader_close()
  *
  * Returns 0, or
@@ -240,9 +240,9 @@ BETON_API int beton_loader_open(const char *path,
 
 /*
  * A batch callback, which may change a batch before you get it. The loader's
- * threads call it once for each batch: after all samples are transformed,
- * before any upload to a GPU, and before the batch is ready. Calls come in any
- * order, and several threads may call it at a time, each with another batch.
+ * threads call it once for each batch, after the last operation on the CPU and
+ * before any upload to a GPU. Calls come in any order, and several threads may
+ * call it at a time, each with another batch.
  *
  *   arg     of beton_loader_set_callback()
  *   batch   valid during the call. The callback may write to outputs in the
@@ -252,8 +252,8 @@ BETON_API int beton_loader_open(const char *path,
  *
  * The callback must not call the loader, and beton_loader_close() waits for it.
  * The loader does not call it for batches that failed, nor with
- * BETON_STAGE_READ or BETON_STAGE_DECODE. If `source` replays batches, each
- * passes the callback once, before the first replay.
+ * BETON_STAGE_READ or BETON_STAGE_DECODE. If `source` replays batches, the
+ * callback gets each batch once, before the first replay.
  *
  * Returns 0 or a negative errno value. If it returns an error,
  * beton_loader_next() fails for this batch, and the next call continues with
@@ -271,7 +271,7 @@ typedef int beton_callback_fn(void *arg, const struct beton_batch *batch,
  *   arg        passed to the callback
  *
  * Returns 0, or
- *   -EINVAL   a callback was set before, or the loader was opened without
+ *   -EINVAL   you have set a callback before, or opened the loader without
  *             `callback`
  */
 BETON_API int beton_loader_set_callback(struct beton_loader *loader,
@@ -280,9 +280,9 @@ BETON_API int beton_loader_set_callback(struct beton_loader *loader,
 /*
  * Stops all threads and frees the loader.
  *
- * Batches that were not released become invalid. If another thread still reads
- * one, call beton_loader_stop() first, because after that batches stay valid.
- * Takes NULL.
+ * The call invalidates batches that you still hold. If another thread still
+ * reads one, call beton_loader_stop() instead and close the loader later. Takes
+ * NULL.
  */
 BETON_API void beton_loader_close(struct beton_loader *loader);
 
@@ -293,13 +293,13 @@ BETON_API void beton_loader_close(struct beton_loader *loader);
  * The batches stay valid until you release them or close the loader. After this
  * call beton_loader_next() fails with -ECANCELED.
  *
- * The call returns soon, even if the data does not come. It does not wait for
- * the daemon of a MOUNT, which may be stopped: if the loader reads files there,
- * a helper process does so, and this process can end. It waits half a second
- * for the disk of a FILE. If a read takes longer, a thread frees the loader
- * when the disk answers, also after beton_loader_close(). Until then a read
- * that the kernel does not interrupt (a local disk) also delays the end of the
- * process. The call waits for a batch callback that runs.
+ * The call returns soon, even if the disk or the daemon does not answer. It
+ * does not wait for the daemon of a MOUNT: a helper process reads the files
+ * there, so that this process can end. It waits half a second for the disk of a
+ * FILE. If a read takes longer, a thread frees the loader when the disk
+ * answers, also after beton_loader_close(). The kernel may be unable to
+ * interrupt such a read, which then delays the end of the process. The call
+ * waits for a running batch callback.
  */
 BETON_API void beton_loader_stop(struct beton_loader *loader);
 
@@ -322,7 +322,7 @@ BETON_API void beton_loader_stop(struct beton_loader *loader);
  *   -ENOTCONN, -ENOENT   the dataset was not mounted again
  *   -ESTALE      another dataset was mounted instead
  *
- * Any error but -ENODATA and -ECANCELED concerns this batch alone:
+ * Any error but -ENODATA and -ECANCELED affects this batch alone:
  * beton_loader_error() returns the reason, and the next call continues with the
  * batch after it.
  */
@@ -344,16 +344,16 @@ BETON_API int beton_loader_wait(struct beton_loader *loader,
 /*
  * Releases a batch, so that the loader can use its memory again.
  *
- * If streams acquired the batch, work that is queued on them still finds it
- * unchanged. If the driver cannot order that, for example because a stream was
- * destroyed, this call waits for the whole device. May be called from any
- * thread.
+ * If you acquired the batch for streams, work that is queued on them still
+ * reads it unchanged. If the driver cannot order that, for example because a
+ * stream was destroyed, this call waits for the whole device. May be called
+ * from any thread.
  */
 BETON_API void beton_loader_release(struct beton_loader *loader,
 				    const struct beton_batch *batch);
 
 /*
- * Waits for the next batch, and orders its uploads before work on a stream.
+ * Waits for the next batch, and makes a stream wait for its uploads.
  *
  *   stream   a CUDA stream of the device's primary context, as a CUstream or
  *            cudaStream_t. NULL or 1 is the legacy default stream, 2 that of
@@ -456,7 +456,7 @@ BETON_API int beton_loader_state(const struct beton_loader *loader,
  *   state   a text that beton_loader_state() wrote
  *
  * Rank, world size and number of workers may differ from those of the
- * checkpoint. Samples that all ranks together had taken do not come again.
+ * checkpoint. The loader does not repeat samples that any rank had consumed.
  *
  * Returns 0, or
  *   -EINVAL   not a checkpoint
@@ -466,8 +466,8 @@ BETON_API int beton_loader_state(const struct beton_loader *loader,
 BETON_API int beton_loader_load(struct beton_loader *loader, const char *state);
 
 /*
- * Moves to the start of an epoch. If you want to continue in the middle of one,
- * call beton_loader_load() instead.
+ * Moves to the start of an epoch. To continue within an epoch, call
+ * beton_loader_load() instead.
  *
  *   epoch   below 2^63
  *
@@ -482,24 +482,23 @@ struct beton_loader_info {
 	/* "file" or "mount"; synthetic data: "constant", "memory" or
 	   "synthetic" */
 	const char *source;
-	/* Delivery of the last batch: "in-process", "zero-copy" or
-	   "direct". It can change when the daemon runs out of shared memory,
-	   or ends and is mounted again. */
+	/* Delivery of the last batch: "in-process", "zero-copy" or "direct". It
+	   can change if the daemon runs out of shared memory or restarts. */
 	const char *delivery;
 	/* If delivery is "direct": "requested", or the error of zero-copy
 	   delivery. Otherwise NULL. */
 	const char *why_direct;
 	const char *decoder; /* of JPEGs, in words */
-	/* The slowest engine of all outputs, in any epoch: the first of
-	   "generic", "generated", "prebuilt", "none" that a beton_output.jit
-	   has. */
+	/* The slowest engine of all outputs in any epoch: the first of
+	   "generic", "generated", "prebuilt" and "none" that is the `jit` of an
+	   output. */
 	const char *jit;
 	/*
-	 * The execution device of the operations after cuda(), for batches that
-	 * the loader begins now. "gpu": the GPU. "cpu": the CPU, before the
-	 * upload, or there are no such operations. "none": no output is on a
-	 * GPU. It can change if the pipeline has cuda(N, auto); the bits of the
-	 * outputs stay the same.
+	 * Execution device of the operations after cuda(). "gpu": the GPU.
+	 * "cpu": the CPU, before the upload, or there are no such operations.
+	 * "none": no output is on a GPU. If the pipeline has cuda(N, auto), the
+	 * device can change between batches; the values of the outputs do not
+	 * depend on it.
 	 */
 	const char *placement;
 	uint64_t samples; /* of the dataset */
@@ -526,18 +525,19 @@ struct beton_output {
 	/*
 	 * The engine for images. "generated": code compiled for this pipeline.
 	 * "prebuilt": code of the library. "generic": one operation at a time,
-	 * slower, with the same bits; also used until the compiler is done.
-	 * "none": there is nothing to compute.
+	 * slower, with the same values; also used until the compiler is done.
+	 * "none": nothing to compute.
 	 */
 	const char *jit;
 	int32_t device_type; /* as in struct beton_tensor */
 	int32_t device_id;
 	bool ragged;   /* samples of different sizes; tensors have offsets */
 	uint32_t ndim; /* of one sample, like shape */
-	/* A length of 0 differs: that of a list from sample to sample, and of
-	   one that is padded to the longest from batch to batch. */
+	/* A length of 0 is variable. In a list it differs between samples; in a
+	   list padded to the longest it differs between batches. */
 	const uint64_t *shape;
-	/* A list: with `ragged` rows of dtype, and not bytes or JSON. */
+	/* A list: if `ragged` is set, its rows have the dtype, whereas bytes
+	   and JSON have none. */
 	bool is_list;
 };
 
@@ -593,7 +593,7 @@ struct beton_throughput_stats {
 	size_t size;	  /* sizeof(struct beton_throughput_stats) */
 	uint64_t batches; /* returned by beton_loader_next() */
 	uint64_t samples;
-	uint64_t waits;	     /* calls that had to wait for a batch */
+	uint64_t waits;	     /* calls that waited for a batch */
 	uint64_t wait_ns;    /* total time of these waits */
 	uint64_t trainer_ns; /* from one batch to the request for the next */
 	/* The queue of ready batches: its capacity, which is `prefetch`; its
@@ -616,12 +616,12 @@ struct beton_throughput_stats {
 BETON_API int beton_loader_throughput(const struct beton_loader *loader,
 				      struct beton_throughput_stats *out);
 
-/* State of the decoded-image cache, which cache() in a pipeline makes. */
+/* State of the decoded-image cache that cache() in a pipeline creates. */
 struct beton_image_cache_stats {
 	uint64_t size;	  /* capacity in bytes; 0: there is no cache() */
 	uint64_t used;	  /* bytes in use */
 	uint64_t samples; /* cached samples */
-	uint64_t hits;	  /* samples made from a cached one since open */
+	uint64_t hits;	  /* samples served from the cache since open */
 };
 
 /*
@@ -636,9 +636,9 @@ BETON_API void beton_loader_image_cache(const struct beton_loader *loader,
 					struct beton_image_cache_stats *out);
 
 /*
- * Returns the number of samples that could not be read or decoded since open.
- * If on_error is BETON_ON_ERROR_SKIP or BETON_ON_ERROR_ZERO, check it at the
- * end of an epoch, because these modes return no error.
+ * Returns the number of unreadable or undecodable samples since open. If
+ * on_error is BETON_ON_ERROR_SKIP or BETON_ON_ERROR_ZERO, check it at the end
+ * of an epoch, because these modes return no error.
  */
 BETON_API uint64_t
 beton_loader_failed_samples(const struct beton_loader *loader);
@@ -648,11 +648,11 @@ beton_loader_failed_samples(const struct beton_loader *loader);
  *
  *   out   receives the text, which the caller frees with free()
  *
- * The text is a list of objects with `name`, `help`, `synonyms` (names that
- * other libraries have, in small letters, without `_') and `params`. Each of
- * `params` is an object with `name`, `kind` ("integers", "reals", "choice",
- * "name", "bytes" or "operations"), `default` (null: required), `min_count` and
- * `max_count` (of numbers), `choices` and `help`. See beton-operations(7).
+ * The text is a list of objects with `name`, `help`, `synonyms` (names in other
+ * libraries, in lower case, without `_') and `params`. Each of `params` is an
+ * object with `name`, `kind` ("integers", "reals", "choice", "name", "bytes" or
+ * "operations"), `default` (null: required), `min_count` and `max_count` (of
+ * numbers), `choices` and `help`. See beton-operations(7).
  *
  * Returns 0, or
  *   -ENOMEM   there is not enough memory

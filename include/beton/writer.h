@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a dataset sample by sample. FFCV and all of betonfs read it. The
- * conventions of <beton/beton.h> hold. A program that writes ten images of one
+ * conventions of <beton/beton.h> hold. This program writes ten images of one
  * color each:
  *
  *	#include <beton/writer.h>
@@ -48,11 +48,11 @@
  *		return r != 0;
  *	}
  *
- * The file appears under its name only when it is complete. Therefore a reader
- * never opens an unfinished one.
+ * The file gets its name only when it is complete, so that a reader never opens
+ * an unfinished one.
  *
- * Threads: a writer belongs to one thread at a time. beton_writer_encode() and
- * beton_writer_keep() may be called from any thread.
+ * Threads: use a writer in one thread at a time. You may call
+ * beton_writer_encode() and beton_writer_keep() from any thread.
  */
 #ifndef BETON_WRITER_H
 #define BETON_WRITER_H
@@ -81,8 +81,8 @@ struct beton_writer_field {
 	const char *dtype; /* arrays and tensors: NumPy's string */
 	uint32_t ndim;
 	const uint64_t *shape;
-	/* Names of the classes of an int field: value i has the i-th of them,
-	   in UTF-8. They take 1 MiB at most. NULL: none. FFCV ignores them. */
+	/* Class names of an int field, in UTF-8, 1 MiB at most: value i is
+	   class i. NULL: no names. FFCV ignores them. */
 	const char *const *classes;
 	size_t num_classes;
 };
@@ -126,9 +126,9 @@ BETON_API int beton_writer_open(const char *path,
  *            after the call
  *
  * Returns 0, or
- *   -BETON_ETOOLARGE   the values do not fit into a page; nothing was written,
- *                      and you may append other samples. If you need this one,
- *                      write a file with a larger page_size.
+ *   -BETON_ETOOLARGE   the values do not fit into a page; the call wrote
+ *                      nothing, and you may append other samples. If you need
+ *                      this one, write a file with a larger page_size.
  *
  * Any other error is final: later calls return it as well.
  */
@@ -179,7 +179,7 @@ BETON_API int beton_writer_encode(const struct beton_writer_recipe *recipe,
 /*
  * Makes a value of a JPEG without re-encoding it.
  *
- * If your images are JPEGs, use it instead of beton_writer_encode(), because
+ * If your images are JPEGs, prefer this call to beton_writer_encode(), because
  * encoding again costs time and quality.
  *
  *   bytes   `size` bytes of a JPEG, which stay yours

@@ -327,17 +327,17 @@ static int read_stage(const struct diagnostic *c, const struct parse *parse,
 		return r;
 	for (size_t i = 0; i < ARRAY_LEN(stages); i++) {
 		if (stage->quoted || stage->file ||
-		    !is_named(&stages[i], stage->word))
+		    !is_named(&stages[i], stage->name))
 			continue;
 		if (f->replay || (stages[i].is_first && f->samples))
 			return complain(c, stage->at, "%s cannot come here",
-					stage->word);
+					stage->name);
 		return stages[i].read(c, parse, stage, f);
 	}
 	return complain(c, stage->at,
 			"no source is called `%.40s'; there are constant, "
 			"memory, synthetic(...)",
-			stage->word);
+			stage->name);
 }
 
 static int read_text(const struct diagnostic *c, const struct parse *parse,
@@ -417,7 +417,7 @@ static const char *set_variable(void)
 }
 
 /* Warns that the variable is set, in case it was left over from another run. */
-static void warn(const char *variable, struct log *log, bool is_heard)
+static void warn(const char *variable, struct log *log, bool has_log)
 {
 	char line[256];
 
@@ -425,11 +425,11 @@ static void warn(const char *variable, struct log *log, bool is_heard)
 		 "%s is `%.100s': batches are synthetic, for measuring only",
 		 variable, secure_getenv(variable));
 	log_warning(log, "%s", line);
-	if (!is_heard)
+	if (!has_log)
 		fprintf(stderr, "beton: %s\n", line);
 }
 
-int synthetic_open(const char *source, struct log *log, bool is_heard,
+int synthetic_open(const char *source, struct log *log, bool has_log,
 		   struct synthetic *out)
 {
 	const char *variable = set_variable();
@@ -440,7 +440,7 @@ int synthetic_open(const char *source, struct log *log, bool is_heard,
 	if (r == -EINVAL)
 		log_error(log, "%s: %s", variable ? variable : "source", error);
 	else if (!r && variable)
-		warn(variable, log, is_heard);
+		warn(variable, log, has_log);
 	return r;
 }
 

@@ -49,9 +49,9 @@ struct synthetic {
 
 /* Parses $BETON_SYNTHETIC or, if that is not set, `source`. If both are unset
    or the string is empty, all data is real. If the variable is set, writes a
-   warning to the log and, unless `is_heard`, to standard error. -EINVAL is
+   warning to the log and, unless `has_log`, to standard error. -EINVAL is
    logged. */
-int synthetic_open(const char *source, struct log *log, bool is_heard,
+int synthetic_open(const char *source, struct log *log, bool has_log,
 		   struct synthetic *out);
 void synthetic_fini(struct synthetic *f);
 

@@ -18,18 +18,18 @@ enum { PARAMS_TEXT_SIZE = 240, HINT_SIZE = 160 };
 
 static const double TINY = 1e-5;
 
-/* The type of a choice or a size; other numbers are reals. */
+/* The type of choices and sizes; other numbers have the type `double`. */
 static struct typed type_of(const struct param *param)
 {
 	if (param->kind != PARAM_BYTES)
-		return (struct typed)TYPED_WORD_OF(param->words);
+		return (struct typed)TYPED_WORD_OF(param->choices);
 	return (struct typed)TYPED_SIZE_IN((uint64_t)param->min,
 					   (uint64_t)param->max);
 }
 
 static int word_index(const struct param *param, const char *word)
 {
-	const struct typed type = TYPED_WORD_OF(param->words);
+	const struct typed type = TYPED_WORD_OF(param->choices);
 	char american[SYNONYM_AMERICAN_SIZE];
 	uint64_t i;
 
@@ -42,10 +42,10 @@ static int word_index(const struct param *param, const char *word)
 
 /* A value, and its position in the pipeline string for messages. */
 struct place {
-	const struct parse_arg *args; /* the value's and all after it;
-					 defaults have none */
+	const struct parse_arg
+		*args; /* this argument and all after it; NULL for a default */
 	size_t num_args;
-	bool follows; /* without a name, and not the first argument */
+	bool follows; /* has no name, and is not the first argument */
 	const struct diagnostic *diagnostic;
 	struct epochs *epochs;
 	const struct op *op;
@@ -60,7 +60,7 @@ static bool number_ok(const struct param *param, double v)
 	       (param->kind == PARAM_REALS || v == (double)(int64_t)v);
 }
 
-/* Whether an argument is one number that a parameter takes. */
+/* Whether an argument is one valid number of a parameter. */
 static bool is_number_of(const struct param *param, const struct parse_arg *arg)
 {
 	double v;
@@ -70,8 +70,8 @@ static bool is_number_of(const struct param *param, const struct parse_arg *arg)
 	       number_ok(param, v);
 }
 
-/* Writes '; a list is quoted: "8,8"', if the numbers from `args` on look like
-   one value of a parameter. */
+/* If the numbers from `args` on look like one value of a parameter, appends the
+   advice '; a list is quoted: "8,8"'. */
 static bool quote_list(const struct param *param, const struct parse_arg *args,
 		       size_t num_args, char *out, size_t size)
 {
@@ -95,7 +95,7 @@ static bool quote_list(const struct param *param, const struct parse_arg *args,
 	return true;
 }
 
-/* The list may begin with the argument before the value. */
+/* The list can begin with the previous argument. */
 static const char *list_hint(const struct place *p, char *out, size_t size)
 {
 	*out = '\0';
@@ -107,7 +107,7 @@ static const char *list_hint(const struct place *p, char *out, size_t size)
 	return out;
 }
 
-/* Writes a suggestion for a choice that the parameter does not have. */
+/* Appends a suggestion for an unknown choice. */
 static const char *word_hint(const struct place *p, char *out, size_t size)
 {
 	const struct synonym *synonym = synonym_of_value(p->value);
@@ -117,7 +117,7 @@ static const char *word_hint(const struct place *p, char *out, size_t size)
 	if (synonym &&
 	    (!synonym->ours || word_index(p->param, synonym->ours) >= 0))
 		return synonym_text(synonym, out, size);
-	snprintf(words, sizeof(words), "%s", p->param->words);
+	snprintf(words, sizeof(words), "%s", p->param->choices);
 	while ((word = strsep(&rest, "|,")))
 		suggest_try(&s, word);
 	return suggest_text(&s, out, size);
@@ -138,7 +138,7 @@ static int wrong_value(const struct place *p)
 			typed_expected(&type, expected), p->value, hint);
 }
 
-/* The offset of a part of a value; ignores escapes. */
+/* The offset of a part of a value in the pipeline string. Ignores escapes. */
 static size_t part_at(const struct place *p, const char *part)
 {
 	bool quoted = p->diagnostic->text[p->at] == '"';
@@ -146,15 +146,14 @@ static size_t part_at(const struct place *p, const char *part)
 	return p->at + (quoted ? 1 + (size_t)(part - p->value) : 0);
 }
 
-/* Whether a parameter is a truth value, as "false|true". */
+/* Whether a parameter is a truth value, whose choices are "false|true". */
 static bool is_flag(const struct param *param)
 {
-	return param->kind == PARAM_INTEGERS && param->words &&
-	       strchr(param->words, '|') && !param->min && param->max == 1;
+	return param->kind == PARAM_INTEGERS && param->choices &&
+	       strchr(param->choices, '|') && !param->min && param->max == 1;
 }
 
-/* Writes "from LEAST to MOST", or "above 0" for a tiny least number, which users
-   need not know. */
+/* Writes "from LEAST to MOST". A tiny least number stands for "above 0". */
 static const char *limits_text(const struct param *param, char *out,
 			       size_t size)
 {
@@ -166,7 +165,7 @@ static const char *limits_text(const struct param *param, char *out,
 	return out;
 }
 
-/* A plain value is quoted whole, of a schedule the numbers of the epoch. */
+/* Quotes a plain value whole, or the current numbers of a schedule. */
 static int wrong_number(const struct place *p, const struct schedule *s)
 {
 	const struct param *param = p->param;
@@ -175,8 +174,8 @@ static int wrong_number(const struct place *p, const struct schedule *s)
 
 	if (is_flag(param))
 		return wrong_value(p);
-	if (param->words)
-		snprintf(words, sizeof(words), "or %.70s, ", param->words);
+	if (param->choices)
+		snprintf(words, sizeof(words), "or %.70s, ", param->choices);
 	if (param->max_count > 1 && param->min_count == param->max_count)
 		snprintf(count, sizeof(count), "%u of them, as \"0.5,0.5\", ",
 			 param->max_count);
@@ -192,7 +191,7 @@ static int wrong_number(const struct place *p, const struct schedule *s)
 		(int)(s->end - value), value, list_hint(p, hint, sizeof(hint)));
 }
 
-/* Numbers separated by commas, blanks around them allowed. */
+/* Parses numbers separated by commas, with optional blanks around them. */
 static int bind_numbers(const struct place *p, const struct schedule *s,
 			struct arg *out)
 {
@@ -219,7 +218,7 @@ static int bind_numbers(const struct place *p, const struct schedule *s,
 	return 0;
 }
 
-/* The numbers of the epoch; those of the others are looked at too. */
+/* Resolves the numbers of the epoch, and checks those of all other epochs. */
 static int bind_schedule(const struct place *p, struct arg *out)
 {
 	struct schedule s = { .rest = p->value };
@@ -238,7 +237,7 @@ static int bind_schedule(const struct place *p, struct arg *out)
 	return r;
 }
 
-/* Exact as a double: sizes are below 2^53. */
+/* A double stores sizes exactly, because they are below 2^53. */
 static int bind_bytes(const struct place *p, struct arg *out)
 {
 	const struct typed type = type_of(p->param);
@@ -253,7 +252,7 @@ static int bind_bytes(const struct place *p, struct arg *out)
 
 static int bind_value(const struct place *p, struct arg *out)
 {
-	*out = (struct arg){ .word = word_index(p->param, p->value) };
+	*out = (struct arg){ .choice = word_index(p->param, p->value) };
 	if (p->param->kind == PARAM_NAME) {
 		out->text = p->value;
 		if (*p->value)
@@ -261,9 +260,9 @@ static int bind_value(const struct place *p, struct arg *out)
 		return complain(p->diagnostic, p->at, "%s of %s is empty",
 				p->param->name, p->op->name);
 	}
-	if (out->word >= 0)
+	if (out->choice >= 0)
 		return 0;
-	if (p->param->kind == PARAM_WORD)
+	if (p->param->kind == PARAM_CHOICE)
 		return wrong_value(p);
 	if (p->param->kind == PARAM_BYTES)
 		return bind_bytes(p, out);
@@ -301,7 +300,7 @@ static int unknown_param(const struct op *op, const struct parse_arg *arg,
 			       : list_params(op, text, sizeof(text)));
 }
 
-/* The parameter of several lists takes all arguments without a name. */
+/* A parameter of several lists takes all arguments without a name. */
 static int at_position(const struct op *op, size_t position)
 {
 	int i = op_lists(op);
@@ -321,7 +320,7 @@ int args_param(const struct op *op, const struct parse_arg *arg,
 	return arg->name ? op_param(op, arg->name) : at_position(op, position);
 }
 
-/* The index of the parameter that an argument is for, or -EINVAL. */
+/* Returns the index of an argument's parameter, or -EINVAL. */
 static int find_param(const struct op *op, const struct parse_arg *arg,
 		      size_t position, const struct diagnostic *c)
 {
@@ -342,7 +341,7 @@ static int find_param(const struct op *op, const struct parse_arg *arg,
 			op->name, most, most == 1 ? "" : "s");
 }
 
-/* Counts a list of operations, which the caller resolves. */
+/* Counts a list of operations. The caller resolves it. */
 static int bind_list(const struct place *p, const struct parse_arg *arg,
 		     struct arg *out)
 {
@@ -357,11 +356,11 @@ static int bind_list(const struct place *p, const struct parse_arg *arg,
 		return complain(p->diagnostic, arg->name_at,
 				"%s of %s have no name: list them first",
 				p->param->name, p->op->name);
-	*out = (struct arg){ .count = out->count + 1, .word = -1 };
+	*out = (struct arg){ .count = out->count + 1, .choice = -1 };
 	return 0;
 }
 
-/* A value, or operations where they belong. */
+/* Binds a value, or counts a list of operations. */
 static int bind_arg(const struct place *p, const struct parse_arg *arg,
 		    struct arg *out)
 {
@@ -377,7 +376,7 @@ static int bind_arg(const struct place *p, const struct parse_arg *arg,
 			p->param->name, p->op->name);
 }
 
-/* The argument before `arg` has a name. */
+/* Complains of `arg`, which has no name, behind an argument with a name. */
 static int unnamed(const struct op *op, const struct parse_arg *arg,
 		   size_t num_args, const struct diagnostic *c)
 {
@@ -432,7 +431,7 @@ static int missing_argument(const struct op *op, const struct param *p,
 	const struct typed type = type_of(p);
 	char expected[TYPED_EXPECTED_SIZE];
 
-	if (p->kind == PARAM_WORD)
+	if (p->kind == PARAM_CHOICE)
 		return complain(c, stage->at, "%s needs an argument: %s",
 				op->name, typed_expected(&type, expected));
 	if (p->kind == PARAM_OPERATIONS)
@@ -445,7 +444,8 @@ static int missing_argument(const struct op *op, const struct param *p,
 			p->help);
 }
 
-/* Several lists are alternatives; one alone could be meant as several. */
+/* Several lists are alternatives. The author of one list may have meant
+   several. */
 static int check_lists(const struct op *op, const struct parse_stage *stage,
 		       const struct diagnostic *c, const struct args *args)
 {
@@ -459,12 +459,12 @@ static int check_lists(const struct op *op, const struct parse_stage *stage,
 			op->name, op->params[i].min_count);
 }
 
-/* The default of a parameter, which may differ if the stage uses an alias. */
+/* The default of a parameter. An alias in the stage can replace it. */
 static const char *initial_of(const struct parse_stage *stage,
 			      const struct op *op, const struct param *param)
 {
 	const struct alias *a =
-		strcmp(stage->word, op->name) ? alias_of(stage->word) : NULL;
+		strcmp(stage->name, op->name) ? alias_of(stage->name) : NULL;
 
 	return a && a->param && !strcmp(a->param, param->name) ? a->initial
 							       : param->initial;
@@ -487,7 +487,7 @@ int args_bind(const struct op *op, const struct parse *parse,
 		initial = initial_of(stage, op, p);
 		if (!initial)
 			return missing_argument(op, p, stage, c);
-		out->arg[i].word = -1;
+		out->arg[i].choice = -1;
 		if (*initial)
 			r = bind_value(&(struct place){ .diagnostic = c,
 							.epochs = epochs,
@@ -508,7 +508,7 @@ bool args_equal(const struct args *a, const struct args *b)
 	for (size_t i = 0; i < OP_PARAMS_MAX; i++) {
 		const struct arg *x = &a->arg[i], *y = &b->arg[i];
 
-		if (x->count != y->count || x->word != y->word)
+		if (x->count != y->count || x->choice != y->choice)
 			return false;
 		for (unsigned k = 0; k < x->count; k++) {
 			if (x->number[k] != y->number[k])

@@ -13,7 +13,8 @@ static double next_number(struct uniform uniform)
 	return uniform.next(uniform.arg);
 }
 
-/* Joehnk's method, for alpha up to 1. Logarithms do not underflow. */
+/* Joehnk's method, for alpha up to 1. Uses logarithms, which do not
+   underflow. */
 static bool try_powers(double alpha, struct uniform uniform, double *out)
 {
 	double x = exact_log(1 - next_number(uniform)) / alpha;
@@ -52,7 +53,7 @@ double beta_draw(double alpha, struct uniform uniform)
 	return v;
 }
 
-/* A number of the normal distribution, of two uniform ones. */
+/* Makes a normally distributed number from two uniform ones. */
 static double draw_normal(struct uniform uniform)
 {
 	double u = uniform.next(uniform.arg), v = uniform.next(uniform.arg);
@@ -60,7 +61,7 @@ static double draw_normal(struct uniform uniform)
 	return exact_sqrt(-2 * exact_log(1 - u)) * exact_sine(v + 0.25);
 }
 
-/* Marsaglia and Tsang's way to Gamma(shape), shape >= 1. */
+/* Draws from Gamma(shape), shape >= 1, by the method of Marsaglia and Tsang. */
 static double draw_gamma(double shape, struct uniform uniform)
 {
 	double d = shape - 1.0 / 3, c = 1 / exact_sqrt(9 * d);
@@ -77,7 +78,8 @@ static double draw_gamma(double shape, struct uniform uniform)
 	return d;
 }
 
-/* The logarithm of a number of Gamma(alpha), which may be tiny. */
+/* Draws the logarithm of a number of Gamma(alpha), because the number can
+   underflow. */
 static double draw_log_gamma(double alpha, struct uniform uniform)
 {
 	double u;

@@ -34,13 +34,13 @@ int bind_field(const struct builder *b, const char *word)
 
 int bind_unknown_field(const struct builder *b, const struct parse_stage *stage)
 {
-	struct suggestion s = { .word = stage->word };
+	struct suggestion s = { .word = stage->name };
 	char text[SUGGEST_TEXT_SIZE];
 
 	for (size_t i = 0; i < b->num_fields; i++)
 		suggest_try(&s, b->fields[i].stem);
 	return complain(b->diagnostic, stage->at,
-			"the dataset has no field \"%s\"%s", stage->word,
+			"the dataset has no field \"%s\"%s", stage->name,
 			suggest_text(&s, text, sizeof(text)));
 }
 
@@ -55,7 +55,7 @@ static void list_name(char *out, size_t size, bool first, const char *before,
 }
 
 /* Writes advice about an identifier that is not an operation. `fields`: it
- * could also be a field, and `near` whether a field has a similar name. */
+   could also be a field. `near`: a field has a similar name. */
 static const char *advise(const struct builder *b, const struct suggestion *s,
 			  bool fields, bool near, char *out, size_t size)
 {
@@ -77,25 +77,25 @@ static const char *advise(const struct builder *b, const struct suggestion *s,
 	return out;
 }
 
-/* `first`: the word could also be the name of a field. */
+/* `first`: the identifier could also be the name of a field. */
 static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 		      bool first)
 {
-	struct suggestion s = { .word = stage->word };
-	struct suggestion field = { .word = stage->word };
+	struct suggestion s = { .word = stage->name };
+	struct suggestion field = { .word = stage->name };
 	char text[ADVICE_SIZE];
 
-	if (!first && bind_field(b, stage->word) != BIND_NOT_FOUND)
+	if (!first && bind_field(b, stage->name) != BIND_NOT_FOUND)
 		return complain(
 			b->diagnostic, stage->at,
 			"no operation is called `%s', which is a field; "
 			"a `;' begins another output",
-			stage->word);
-	if (strchr(stage->word, '.'))
+			stage->name);
+	if (strchr(stage->name, '.'))
 		return complain(b->diagnostic, stage->at,
 				"no operation is called `%s'; write a "
 				"function of a C file as \"FILE.c\".FUNCTION",
-				stage->word);
+				stage->name);
 	for (size_t i = 0; op_row(i); i++)
 		suggest_try(&s, op_row(i)->name);
 	for (size_t i = 0; first && i < b->num_fields; i++) {
@@ -103,11 +103,11 @@ static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 		suggest_try(&field, b->fields[i].stem);
 	}
 	return complain(b->diagnostic, stage->at, "no %s is called `%s'%s",
-			first ? "field or operation" : "operation", stage->word,
+			first ? "field or operation" : "operation", stage->name,
 			advise(b, &s, first, field.best, text, sizeof(text)));
 }
 
-/* Finds the field of a statement that names none: the only image field. */
+/* Finds the field of a statement without a field name: the only image field. */
 static int only_image(const struct builder *b, size_t at, uint32_t *out)
 {
 	size_t found = 0;
@@ -130,12 +130,12 @@ static int only_image(const struct builder *b, size_t at, uint32_t *out)
 /* Whether an operation of an output's image begins a statement. */
 static bool names_image(const struct parse_stage *stage)
 {
-	const struct op *op = stage->file ? NULL : op_by_name(stage->word);
+	const struct op *op = stage->file ? NULL : op_by_name(stage->name);
 
 	return op && op->of == OP_OF_IMAGE;
 }
 
-/* Finds any image field; the output that is named has the right one. */
+/* Finds any image field. The output that the operation names decides later. */
 static bool first_image(const struct builder *b, uint32_t *out)
 {
 	for (size_t i = 0; i < b->num_fields; i++) {
@@ -146,18 +146,19 @@ static bool first_image(const struct builder *b, uint32_t *out)
 	return false;
 }
 
-/* Sets chain->field. *skip: the number of stages that name it, 0 or 1. */
+/* Sets chain->field, and *skip to the number of stages that name the field, 0
+   or 1. */
 int bind_take_field(const struct builder *b, const struct parse_stage *stage,
 		    struct chain *chain, size_t *skip)
 {
 	int field = stage->has_parens || stage->file
 			    ? BIND_NOT_FOUND
-			    : bind_field(b, stage->word);
+			    : bind_field(b, stage->name);
 
 	*skip = field != BIND_NOT_FOUND;
 	if (stage->quoted && field == BIND_NOT_FOUND)
 		return bind_unknown_field(b, stage);
-	if (field == BIND_NOT_FOUND && !stage->file && !op_by_name(stage->word))
+	if (field == BIND_NOT_FOUND && !stage->file && !op_by_name(stage->name))
 		return unknown_op(b, stage, !stage->has_parens);
 	if (field == BIND_NOT_FOUND && names_image(stage) &&
 	    first_image(b, &chain->field))
@@ -168,12 +169,12 @@ int bind_take_field(const struct builder *b, const struct parse_stage *stage,
 		return complain(
 			b->diagnostic, stage->at,
 			"field \"%s\" has a custom type and cannot be read",
-			stage->word);
+			stage->name);
 	chain->field = (uint32_t)field;
 	return 0;
 }
 
-/* The type of the rows of an array; there may be none. */
+/* Sets the type of an array's rows, if the field has rows. */
 static void set_array(struct type *t, const struct array *array)
 {
 	if (!array->ndim)
@@ -217,13 +218,14 @@ static bool is_same(const struct mention *a, const struct mention *b)
 	       (!a->function || !strcmp(a->function, b->function));
 }
 
-/* Counts the uses of an operation in the pipeline string up to this one. */
+/* Counts the uses of an operation in the pipeline string, up to this use. */
 static unsigned mention(struct builder *b, const struct node *n)
 {
 	struct mention *own = &b->mentions[b->num_mentions++];
 	unsigned count = 0;
 
-	*own = (struct mention){ n->op, n->own ? n->own->function : NULL };
+	*own = (struct mention){ n->op,
+				 n->custom ? n->custom->function : NULL };
 	for (const struct mention *m = b->mentions; m < own; m++)
 		count += is_same(m, own);
 	return count;
@@ -241,12 +243,12 @@ const struct node *bind_twin(const struct builder *b, const struct node *n)
 
 static int stream_key(struct node *n, unsigned ordinal)
 {
-	const char *name = n->own ? n->own->function : n->op->name;
+	const char *name = n->custom ? n->custom->function : n->op->name;
 	const char *group = NULL;
 	char *text;
 	int r;
 
-	if (!n->own)
+	if (!n->custom)
 		group = n->args.arg[op_param(n->op, "group")].text;
 	r = group ? asprintf(&text, "%s:%s", name, group)
 		  : asprintf(&text, "%s:%u", name, ordinal);
@@ -275,7 +277,8 @@ static int load_node(const struct builder *b, const struct parse_stage *stage,
 	return r;
 }
 
-/* Whether a list of operations of a stage begins with one of OP_BATCH. */
+/* Whether a list of operations in a stage begins with an operation of kind
+   OP_BATCH. */
 static bool mixes_rows(const struct builder *b, const struct parse_stage *stage)
 {
 	const struct parse_arg *arg;
@@ -284,14 +287,14 @@ static bool mixes_rows(const struct builder *b, const struct parse_stage *stage)
 	if (!stage->num_args)
 		return false;
 	arg = &b->parse->args[stage->first_arg];
-	op = op_by_name(b->parse->nested[arg->first_stage].word);
+	op = op_by_name(b->parse->nested[arg->first_stage].name);
 	return op && op->kind == OP_BATCH;
 }
 
 static const struct op *find_op(const struct builder *b,
 				const struct parse_stage *stage)
 {
-	const struct op *op = stage->quoted ? NULL : op_by_name(stage->word);
+	const struct op *op = stage->quoted ? NULL : op_by_name(stage->name);
 
 	if (op && op->of_batches && mixes_rows(b, stage))
 		return op->of_batches;
@@ -313,8 +316,8 @@ static int bind_row(const struct builder *b, const struct parse_stage *stage,
 	return n->op->load ? load_node(b, stage, n) : 0;
 }
 
-/* Records the name of an output, which may come later in the pipeline string.
- */
+/* Records the name of an output. Its statement may follow later in the
+   string. */
 static int note_of(const struct parse_stage *stage, struct node *n)
 {
 	n->of_at = stage->at;
@@ -334,7 +337,7 @@ int bind_stage(struct builder *b, const struct parse_stage *stage,
 	if (stage->file) {
 		n->op = &user_op_op;
 		r = user_op_bind(b->parse, stage, b->epochs, b->diagnostic,
-				 &n->own);
+				 &n->custom);
 	} else {
 		n->op = find_op(b, stage);
 		if (!n->op)
@@ -351,37 +354,37 @@ int bind_stage(struct builder *b, const struct parse_stage *stage,
 		return 0;
 	}
 	ordinal = mention(b, n);
-	return n->own || op_is_random(n->op) ? stream_key(n, ordinal) : 0;
+	return n->custom || op_is_random(n->op) ? stream_key(n, ordinal) : 0;
 }
 
-/* Complains of a node, if `wrong` is not NULL. */
+/* If `wrong` is not NULL, reports it as the error of a node. */
 int bind_refuse(const struct builder *b, const struct parse_stage *stage,
 		const struct node *n, const char *wrong)
 {
 	if (!wrong)
 		return 0;
 	return complain(b->diagnostic, stage->at, "%s %s",
-			n->own ? stage->word : n->op->name, wrong);
+			n->custom ? stage->name : n->op->name, wrong);
 }
 
 bool bind_is_skipped(const struct parse_stage *stage, const struct type *type)
 {
 	const struct op *op = stage->file     ? &user_op_op
 			      : stage->quoted ? NULL
-					      : op_by_name(stage->word);
+					      : op_by_name(stage->name);
 
 	return op && family_skips(op, type);
 }
 
 /* --- operations in parentheses --- */
 
-/* Returns why an operation cannot stand in the parentheses of `parent`, or
+/* Returns the reason why `parent` cannot take the operation in parentheses, or
    NULL. */
 static const char *refuse_kind(const struct node *parent, const struct node *n)
 {
 	enum op_kind kind = n->op->kind;
 
-	if (n->own)
+	if (n->custom)
 		return "is a custom operation and cannot stand in "
 		       "parentheses";
 	if (parent->op->kind == OP_BATCH)
@@ -411,8 +414,8 @@ static bool changes_size(const struct node *n, const struct type *in)
 	return size.width != in->width || size.height != in->height;
 }
 
-/* Returns why an operation with the input `in` cannot stand in parentheses, or
- * NULL. Sets its type, that of unchanged 8-bit pixels. */
+/* Returns the reason why an operation with the input `in` is not allowed in
+   parentheses, or NULL. Sets the type of its result to that of `in`. */
 static const char *infer_nested(const struct node *parent, struct node *n,
 				const struct type *in)
 {
@@ -422,7 +425,7 @@ static const char *infer_nested(const struct node *parent, struct node *n,
 	if (!wrong)
 		wrong = n->op->infer(&n->args, in, &n->type);
 	if (!wrong)
-		wrong = family_refuse(n->op, &n->args, n->own, in);
+		wrong = family_refuse(n->op, &n->args, n->custom, in);
 	if (wrong || parent->op->kind == OP_BATCH)
 		return wrong;
 	if (!is_kept(in, &n->type) || changes_size(n, in))
@@ -432,7 +435,7 @@ static const char *infer_nested(const struct node *parent, struct node *n,
 	return NULL;
 }
 
-/* The operands of value operations that follow one another are together. */
+/* The operands of adjacent value operations are contiguous. */
 static void place_nested(struct chain *branch, struct node *n)
 {
 	if (!node_is_value(n)) {
@@ -486,7 +489,7 @@ static int add_branch(struct builder *b, const struct node *parent,
 	return r;
 }
 
-/* Mixtures that one is chosen of make the same type. */
+/* All alternatives of a random choice must have the same type. */
 static int take_type(const struct builder *b, const struct parse_stage *stage,
 		     struct node *n)
 {
@@ -503,11 +506,12 @@ static int take_type(const struct builder *b, const struct parse_stage *stage,
 	return 0;
 }
 
-/* Resolves the lists of operations of a stage, which get `in`. */
+/* Resolves the lists of operations of a stage. Their input has the type
+   `in`. */
 int bind_branches(struct builder *b, const struct parse_stage *stage,
 		  struct node *n, const struct type *in)
 {
-	int lists = n->own ? -1 : op_lists(n->op), r = 0;
+	int lists = n->custom ? -1 : op_lists(n->op), r = 0;
 
 	if (lists < 0)
 		return 0;

@@ -33,17 +33,17 @@ struct chain chain_rest(const struct chain *chain, size_t at)
 	struct chain head = chain_head(chain, at), rest = *chain;
 
 	rest.source = *chain_type(&head);
-	if (at) /* a chain without nodes has no array of them */
+	if (at) /* a chain without nodes has no array */
 		rest.nodes += at;
 	rest.num_nodes -= at;
 	return rest;
 }
 
-/* The number of operands of an operation, for all values of a pixel. */
+/* Returns the number of operands of an operation, for all values of a pixel. */
 size_t node_num_operands(const struct node *n)
 {
-	size_t count =
-		n->own ? user_op_num_operands(n->own) : n->op->num_operands;
+	size_t count = n->custom ? user_op_num_operands(n->custom)
+				 : n->op->num_operands;
 
 	return n->op->kind == OP_POINT ? 3 * count : count;
 }
@@ -76,7 +76,7 @@ static bool is_alike(const struct node *a, const struct node *b,
 {
 	const struct arg *x = &a->args.arg[op_param(a->op, name)];
 	const struct arg *y = &b->args.arg[op_param(b->op, name)];
-	bool alike = x->word == y->word && x->count == y->count;
+	bool alike = x->choice == y->choice && x->count == y->count;
 
 	for (unsigned i = 0; alike && i < x->count; i++)
 		alike = x->number[i] == y->number[i];
@@ -112,8 +112,8 @@ void chain_place(struct chain *chain, struct node *n)
 	chain->num_operands += node_num_operands(n);
 }
 
-/* The operation at an offset into the pipeline string, in a chain or in
- * parentheses. */
+/* Finds the operation at an offset of the pipeline string, in a chain or in
+   parentheses. */
 const struct node *chain_find(const struct chain *chain, size_t at)
 {
 	const struct node *found = NULL;
@@ -149,7 +149,7 @@ const struct node *chain_of(const struct chain *chain)
 
 void node_close(struct node *n)
 {
-	user_op_close(n->own);
+	user_op_close(n->custom);
 	free(n->of_name);
 	if (n->op && n->op->unload)
 		n->op->unload(n->args.loaded);

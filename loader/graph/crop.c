@@ -12,7 +12,8 @@ static double draw_between(struct uniform u, double low, double high)
 	return low + (high - low) * u.next(u.arg);
 }
 
-/* Draws the shape of one attempt. False: it does not fit into the image. */
+/* Draws the shape of one attempt. Returns false if it does not fit into the
+   image. */
 static bool draw_shape(const struct crop_limits *limits, struct uniform uniform,
 		       uint32_t width, uint32_t height, struct rect *out)
 {
@@ -31,7 +32,7 @@ static bool draw_shape(const struct crop_limits *limits, struct uniform uniform,
 	return true;
 }
 
-/* The largest central crop with a permitted ratio. */
+/* Returns the largest central crop with a permitted ratio. */
 static struct rect largest_center(const struct crop_limits *limits,
 				  uint32_t width, uint32_t height)
 {
@@ -77,7 +78,7 @@ struct rect crop_center(double ratio, uint32_t width, uint32_t height)
 	};
 }
 
-/* Half of a margin, rounded half to even. */
+/* Returns half of a margin, rounded half to even. */
 static uint32_t half_of(uint32_t margin)
 {
 	return margin / 2 + (margin % 2 && margin / 2 % 2);

@@ -7,9 +7,9 @@
 #include "loader/util/exact_math.h"
 
 /*
- * A conversion loads a value into the widest type of its class, which holds it
- * exactly, and stores it from there. Therefore no pair of types needs special
- * code.
+ * A conversion loads a value into the widest type of its class, which
+ * represents it exactly, and stores the result from there. Therefore no pair of
+ * types needs special code.
  */
 enum class {
 	CLASS_SIGNED,
@@ -30,7 +30,7 @@ struct row {
 	const char *name;
 	size_t size;
 	enum class class;
-	int64_t min; /* of integers */
+	int64_t min; /* integers only */
 	uint64_t max;
 };
 
@@ -110,13 +110,13 @@ uint16_t half_of_float(float v)
 	uint32_t bits = bits_of_float(v), sign = bits >> 16 & 0x8000;
 	uint32_t size = bits & 0x7fffffff;
 
-	if (size > 0x7f800000) /* a NaN becomes a quiet NaN */
+	if (size > 0x7f800000) /* convert a NaN to a quiet NaN */
 		return (uint16_t)(sign | 0x7e00 | (size >> 13 & 0x3ff));
 	if (size >= 0x477ff000) /* 65520, half way to 2^16, rounds up */
 		return (uint16_t)(sign | 0x7c00);
 	/*
 	 * Below 2^-14, halves are multiples of 2^-24, like float32 between 1/2
-	 * and 1. So adding 1/2 makes the CPU round.
+	 * and 1. Therefore the CPU rounds when 1/2 is added.
 	 */
 	if (size < 0x38800000)
 		return (uint16_t)(sign |
@@ -148,8 +148,8 @@ static struct number load_integer(const struct row *row, const void *p)
 	if (is_signed)
 		return (struct number){ .class = CLASS_SIGNED,
 					.i = (int64_t)(v << unused) >> unused };
-	/* A byte of a bool array may have any value. Like NumPy, take every
-	   value but 0 as true. */
+	/* A byte of a bool array can have any value. Treat every value but 0 as
+	   true, like NumPy. */
 	return (struct number){ .class = CLASS_UNSIGNED,
 				.u = row->max == 1 ? v != 0 : v };
 }
@@ -172,7 +172,7 @@ static struct number load_number(enum dtype t, const void *p)
 	return n;
 }
 
-/* The bits of the integer nearest to n within the range of a row. */
+/* Returns the bits of the integer nearest to n in the range of the type. */
 static uint64_t saturate(const struct row *row, struct number n)
 {
 	if (n.class == CLASS_REAL) {
@@ -180,7 +180,8 @@ static uint64_t saturate(const struct row *row, struct number n)
 
 		if (v != v)
 			return 0;
-		/* The maximum as a double may be one above it: hence >=. */
+		/* The maximum, converted to double, can be one too large: hence
+		   >=. */
 		if (v >= (double)row->max)
 			return row->max;
 		if (v <= (double)row->min)
@@ -224,8 +225,8 @@ static void store_number(enum dtype t, struct number n, void *p)
 	}
 }
 
-/* Conversions that images need, in loops that do not check types for every
-   value. False: not one of them. */
+/* Converts types that images need in loops without a type check per value.
+   Returns false for other types. */
 static bool convert_quickly(enum dtype from, const uint8_t *in, enum dtype to,
 			    uint8_t *out, size_t count)
 {

@@ -3,8 +3,8 @@
  * Numbers of NumPy's little-endian types, and conversions between them
  * (beton-operations(7)):
  *
- *   to a float type   rounded once, to nearest, ties to even; half is made of
- *                     the float32, so a value may be rounded twice
+ *   to a float type rounded once, to nearest, ties to even. A double becomes a
+ *   half by way of float32, which can round twice.
  *   to an integer     rounded to nearest, ties to even; what does not fit
  *                     becomes the nearest end of the range, NaN becomes 0
  */
@@ -31,24 +31,24 @@ enum dtype {
 	DTYPE_OTHER, /* not supported as numbers: strings, complex, dates */
 };
 
-/* Looks up NumPy's string, like "<f4". */
+/* Looks up a type string of NumPy, such as "<f4". */
 enum dtype dtype_by_name(const char *name);
 const char *dtype_name(enum dtype t);
 size_t dtype_size(enum dtype t); /* 0 for DTYPE_OTHER */
 bool dtype_is_whole(enum dtype t);
 
 /*
- * Bytes of one element of any of NumPy's types, also "<U3" and "<M8[s]". 0 if
- * there is no such type.
+ * Returns the bytes of one element of any NumPy type, also "<U3" and "<M8[s]",
+ * or 0 for an unknown type.
  */
 uint64_t dtype_item_size(const char *name);
 
-/* Converts to the bits of an IEEE binary16, to nearest, ties to even; and back,
-   exactly. */
+/* Converts to the bits of an IEEE binary16, to nearest, ties to even. The
+   conversion back is exact. */
 uint16_t half_of_float(float v);
 float float_of_half(uint16_t h);
 
-/* Converts `count` unaligned values; `out` may not overlap `in`. */
+/* Converts `count` unaligned values. `out` must not overlap `in`. */
 void dtype_convert(enum dtype from, const void *in, enum dtype to, void *out,
 		   size_t count);
 

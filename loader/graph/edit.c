@@ -12,8 +12,9 @@
 /* An operation, and its index in its statement. */
 struct span {
 	const struct parse_stage *stage;
-	bool is_first, is_last; /* among the operations of its statement */
-	bool is_only;		/* the statement has no other stage */
+	bool is_first,
+		is_last; /* index among the operations of its statement */
+	bool is_only;	 /* the statement has no other stage */
 };
 
 static int parse(const char *text, struct parse *out)
@@ -23,14 +24,15 @@ static int parse(const char *text, struct parse *out)
 	return parse_text(&c, out);
 }
 
-/* Whether a stage is an operation. Only the first stage of a statement can be
-   none: its field. */
+/* Whether a stage is an operation. Only the first stage of a statement can be a
+   field instead. */
 static bool is_op(const struct parse_stage *stage)
 {
-	return stage->file || (!stage->quoted && op_by_name(stage->word));
+	return stage->file || (!stage->quoted && op_by_name(stage->name));
 }
 
-/* Finds operation `i` of the pipeline string. False: it has fewer. */
+/* Finds operation `i` of the pipeline string. Returns false if it has fewer
+   operations. */
 static bool find_op(const struct parse *p, size_t i, struct span *out)
 {
 	for (size_t k = 0; k < p->num_statements; k++) {
@@ -82,7 +84,7 @@ int edit_op(const char *text, size_t i, char **written, char **name)
 		return -ENOENT;
 	}
 	*written = strndup(text + s.stage->at, s.stage->end - s.stage->at);
-	*name = strdup(s.stage->word);
+	*name = strdup(s.stage->name);
 	parse_fini(&p);
 	if (*written && *name)
 		return 0;
@@ -127,7 +129,8 @@ static bool resizes(const char *word)
 	       !strcmp(word, "center_crop") || !strcmp(word, "resize");
 }
 
-/* The index of the first operation in the n-th statement that resizes. */
+/* Returns the index of the first operation in the n-th statement that
+   resizes. */
 static bool find_resizing(const struct parse *p, size_t n, size_t *first)
 {
 	struct span s;
@@ -139,7 +142,7 @@ static bool find_resizing(const struct parse *p, size_t n, size_t *first)
 			start = i;
 			counted = false;
 		}
-		if (counted || s.stage->file || !resizes(s.stage->word))
+		if (counted || s.stage->file || !resizes(s.stage->name))
 			continue;
 		counted = true;
 		if (!n--) {
@@ -150,7 +153,7 @@ static bool find_resizing(const struct parse *p, size_t n, size_t *first)
 	return false;
 }
 
-/* Puts the operation into the n-th statement that resizes. */
+/* Adds the operation to the n-th statement that resizes. */
 static int put_first(const char *text, size_t n, const char *operation,
 		     bool after_decode, char **out)
 {
@@ -167,7 +170,7 @@ static int put_first(const char *text, size_t n, const char *operation,
 		parse_fini(&p);
 		return -ENOENT;
 	}
-	decodes = !s.stage->file && !strcmp(s.stage->word, "decode");
+	decodes = !s.stage->file && !strcmp(s.stage->name, "decode");
 	if (!decodes)
 		r = asprintf(&with, "%s | ", operation) < 0 ? -ENOMEM : 0;
 	else if (after_decode)
@@ -219,7 +222,7 @@ int edit_with_before(const char *text, const char *operation, const char *name,
 		return r;
 	r = -ENOENT;
 	for (size_t i = 0; find_op(&p, i, &s); i++) {
-		if (s.stage->file || strcmp(s.stage->word, name) != 0)
+		if (s.stage->file || strcmp(s.stage->name, name) != 0)
 			continue;
 		r = asprintf(&with, "%s | ", operation) < 0 ? -ENOMEM : 0;
 		r = r ? r
@@ -240,7 +243,7 @@ bool edit_has(const char *text, const char *name)
 	if (parse(text, &p))
 		return false;
 	for (size_t i = 0; !found && find_op(&p, i, &s); i++)
-		found = !s.stage->file && !strcmp(s.stage->word, name);
+		found = !s.stage->file && !strcmp(s.stage->name, name);
 	parse_fini(&p);
 	return found;
 }

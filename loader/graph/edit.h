@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Derives pipelines that differ from a given one by one operation. Works on the
- * text alone: the result may be a pipeline that the loader refuses. Pure
- * functions.
+ * Derives pipeline strings that differ from a given one by one operation. Only
+ * parses the string, so the loader can refuse the result. Pure functions.
  */
 #ifndef LOADER_GRAPH_EDIT_H
 #define LOADER_GRAPH_EDIT_H
@@ -14,25 +13,27 @@
 size_t edit_num_ops(const char *text);
 
 /*
- * Copies operation `i` as it is written, like "flip(p=0.3)", and its name; the
- * caller frees both. -ENOENT: there are fewer. -EINVAL: a syntax error.
+ * Copies operation `i` as written, such as "flip(p=0.3)", and its name. The
+ * caller frees both. Returns -ENOENT if there are fewer operations, or -EINVAL
+ * for a syntax error.
  */
 int edit_op(const char *text, size_t i, char **written, char **name);
 
-/* Copies the pipeline string without operation `i`. -ENOENT: its statement has
- * no other stage. */
+/* Copies the pipeline string without operation `i`. Returns -ENOENT if its
+   statement has no other stage. */
 int edit_without(const char *text, size_t i, char **out);
 
 /*
- * Copies the pipeline string with an operation added as the first one of each
- * statement that resizes. A decode() stays before it if `after_decode`,
- * otherwise it is replaced. -ENOENT: no statement resizes.
+ * Copies the pipeline string and adds an operation as the first one of each
+ * statement that resizes. If `after_decode` is true, an existing decode() stays
+ * before it; otherwise the operation replaces the decode(). Returns -ENOENT if
+ * no statement resizes.
  */
 int edit_with_first(const char *text, const char *operation, bool after_decode,
 		    char **out);
 
-/* Copies the pipeline string with an operation added before the first one
- * called `name`. -ENOENT: there is none. */
+/* Copies the pipeline string and adds an operation before the first one named
+   `name`. Returns -ENOENT if there is none. */
 int edit_with_before(const char *text, const char *operation, const char *name,
 		     char **out);
 

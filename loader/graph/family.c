@@ -15,7 +15,8 @@ static bool is_side(uint64_t n)
 	return n && n <= OP_SIZE_MAX;
 }
 
-/* Axes are rows, columns and channels; of four the first one is frames. */
+/* Axes are rows, columns and channels. If there are four, the first one is
+   frames. */
 static bool has_grid(const struct type *t)
 {
 	const uint64_t *sides = t->shape + (t->ndim == 4);
@@ -67,7 +68,7 @@ static bool is_rgb(const struct type *type)
 	return type->channels == RGB && type->dtype == DTYPE_U1 && !type->mask;
 }
 
-/* Whether numbers of a type can be averaged: others are labels. */
+/* Whether averages of a type make sense: other types are labels. */
 static bool can_mix(const struct type *type)
 {
 	switch (type->dtype) {
@@ -88,7 +89,7 @@ static bool is_nearest(const struct op *op, const struct args *args)
 {
 	int i = op_param(op, "interpolation");
 
-	return i >= 0 && args->arg[i].word == INTERPOLATION_NEAREST;
+	return i >= 0 && args->arg[i].choice == INTERPOLATION_NEAREST;
 }
 
 static const char refuse_labels[] =
@@ -106,12 +107,12 @@ static const char *refuse_geometry(const struct op *op, const struct args *args,
 	return NULL;
 }
 
-static const char *refuse_values(const struct op *op, bool own,
+static const char *refuse_values(const struct op *op, bool custom,
 				 const struct type *type)
 {
 	if (type->mask)
 		return "changes colors, but a mask has classes";
-	if (own)
+	if (custom)
 		return "is a custom operation and works on images only";
 	if (op->kind == OP_PIXEL && type->channels != RGB)
 		return "works on three channels only";
@@ -130,8 +131,8 @@ static bool fits_fill(const struct op *op, const struct args *args,
 	       type->channels == args->arg[i].count;
 }
 
-/* Whether there is a definition for grids; lists of operations are as their
-   operations are. */
+/* Whether an operation has a definition for grids. A list of operations has one
+   if all its operations do. */
 static bool takes_grids(const struct op *op, const struct type *type)
 {
 	bool warps = op->maps && (type->mask || !op->image);
@@ -139,12 +140,12 @@ static bool takes_grids(const struct op *op, const struct type *type)
 	return op->grid || op->pick || warps || is_rgb(type);
 }
 
-/* Whether it makes pixels of several others. */
+/* Whether an operation computes a pixel from several pixels. */
 static bool blends(const struct op *op, const struct args *args)
 {
 	int i = op_param(op, "interpolation");
 
-	return i >= 0 && args->arg[i].word == WARP_BILINEAR;
+	return i >= 0 && args->arg[i].choice == WARP_BILINEAR;
 }
 
 static const char *refuse_image(const struct op *op, const struct args *args,
@@ -162,14 +163,14 @@ static const char *refuse_image(const struct op *op, const struct args *args,
 }
 
 const char *family_refuse(const struct op *op, const struct args *args,
-			  bool own, const struct type *type)
+			  bool custom, const struct type *type)
 {
 	if (op->kind == OP_GEOMETRY)
 		return refuse_geometry(op, args, type);
 	if (type->kind != TYPE_GRID)
 		return NULL;
 	if (op->kind == OP_POINT || op->kind == OP_PIXEL)
-		return refuse_values(op, own, type);
+		return refuse_values(op, custom, type);
 	return op->kind == OP_IMAGE ? refuse_image(op, args, type) : NULL;
 }
 

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The families of values that look like images: 8-bit RGB, and grids of any
- * numbers. Which operations a grid takes, which of them masks do without, and
- * what an array becomes once one of them follows.
+ * The two families of image-like values: 8-bit RGB images, and grids of any
+ * numbers. Decides which operations a grid takes, which ones masks skip, and
+ * when an array becomes a grid.
  */
 #ifndef LOADER_GRAPH_FAMILY_H
 #define LOADER_GRAPH_FAMILY_H
 
 #include "loader/graph/op.h"
 
-/* The value of a field's numbers that stands for 1: 255, 65535 or 1. */
+/* Returns the value that means 1 in a field's numbers: 255, 65535 or 1. */
 float family_unit(enum dtype dtype);
 
-/* The grid that an array of rows and columns is. */
+/* Returns the grid type of an array with rows and columns. */
 struct type family_grid_of(const struct type *array);
 
-/* Makes the type of an array that of a grid, if it has rows and columns and the
-   operation is one for images. */
+/* Converts the type of an array to a grid, if the array has rows and columns
+   and the operation works on images. */
 void family_enter(const struct op *op, struct type *type);
 
-/* Returns why an operation does not work on its input type, or NULL. `own`: it
- * is a custom operation. */
+/* Returns the reason why an operation does not work on its input type, or NULL.
+   `custom`: the operation is user-defined. */
 const char *family_refuse(const struct op *op, const struct args *args,
-			  bool own, const struct type *type);
+			  bool custom, const struct type *type);
 
-/* Whether a statement of several fields leaves out an operation for a field of
-   this type, because it changes colors, or how JPEGs are decoded. */
+/* Whether a statement of several fields skips an operation for a field of this
+   type, because it changes colors or chooses how to decode JPEGs. */
 bool family_skips(const struct op *op, const struct type *type);
 
-/* Whether a field without operations of its own is a mask in a statement of
-   several fields. */
+/* Whether a field is a mask in a statement of several fields, if no other
+   statement names it. */
 bool family_is_mask(const struct type *type);
 
 #endif

@@ -15,7 +15,8 @@
 #include "loader/text/diagnostic.h"
 #include "loader/text/parse.h"
 
-/* Returns why a cache cannot follow the nodes of the chain, or NULL. */
+/* Returns the reason why a cache cannot follow the nodes of the chain, or
+   NULL. */
 static const char *refuse_cache(const struct chain *chain)
 {
 	bool draft = false;
@@ -32,7 +33,7 @@ static const char *refuse_cache(const struct chain *chain)
 		if (n->op->kind == OP_IMAGE)
 			return "must stand before whole-image operations";
 		if (n->op->kind == OP_DECODE)
-			draft = n->args.arg[0].word == QUALITY_DRAFT;
+			draft = n->args.arg[0].choice == QUALITY_DRAFT;
 		else if (n->op->kind == OP_GEOMETRY)
 			draft = false;
 	}
@@ -57,8 +58,8 @@ static bool is_alike(const struct node *a, const struct node *b)
 	return alike;
 }
 
-/* Returns why a mixing operation cannot follow the nodes of the chain, or NULL.
- */
+/* Returns the reason why a mixing operation cannot follow the nodes of the
+   chain, or NULL. */
 static const char *refuse_batch(const struct builder *b,
 				const struct chain *chain, const struct node *n)
 {
@@ -85,7 +86,7 @@ static const char *refuse_batch(const struct builder *b,
 
 /* --- statements --- */
 
-/* Appends `n` to the chain, if it can follow its last node. */
+/* Appends `n` to the chain, if `n` can follow the last node. */
 static int append_node(struct builder *b, struct chain *chain,
 		       const struct parse_stage *stage, struct node *n)
 {
@@ -103,7 +104,7 @@ static int append_node(struct builder *b, struct chain *chain,
 	n->type = in;
 	wrong = n->op->infer(&n->args, &in, &n->type);
 	if (!wrong)
-		wrong = family_refuse(n->op, &n->args, n->own, &in);
+		wrong = family_refuse(n->op, &n->args, n->custom, &in);
 	if (!wrong && n->op->kind == OP_CACHE)
 		wrong = refuse_cache(chain);
 	if (!wrong && n->type.views && !in.views && chain_mixture(chain))
@@ -145,7 +146,7 @@ struct naming {
 	size_t at;
 };
 
-/* An output's name becomes a file name and a key of a Python dictionary. */
+/* Checks the name of an output, which is also a key of a Python dictionary. */
 static int check_name(const struct builder *b, const struct naming *naming)
 {
 	const char *name = naming->name;
@@ -188,8 +189,8 @@ static int name_chain(const struct builder *b, const struct naming *naming,
 	return 0;
 }
 
-/* Begins a chain of at most `num_nodes` operations with the field that a stage
-   may name; *skip as in bind_take_field(). */
+/* Begins a chain of at most `num_nodes` operations. Its first stage may name
+   the field. *skip as in bind_take_field(). */
 static int begin_chain(struct builder *b, const struct parse_stage *stage,
 		       size_t num_nodes, struct chain **out, size_t *skip)
 {
@@ -223,12 +224,12 @@ static int add_statement(struct builder *b, const struct parse_statement *s)
 
 /* --- statements of several fields --- */
 
-/* Adds the operations of the field alone, which a mask may be left without. */
+/* Adds the operations that apply to the field. A mask may skip some. */
 static int add_own_nodes(struct builder *b, const struct parse_member *m,
 			 struct chain *chain)
 {
 	const struct parse_stage *stages = &b->parse->stages[m->first_stage];
-	const struct parse_stage mask = { .word = "mask", .at = stages->at };
+	const struct parse_stage mask = { .name = "mask", .at = stages->at };
 	int r = 0;
 
 	if (m->num_stages == 1 && family_is_mask(&chain->source))
@@ -247,7 +248,7 @@ static int add_member(struct builder *b, const struct parse_statement *s,
 	size_t skip = 0;
 	int r = 0;
 
-	if (field->has_parens || bind_field(b, field->word) == BIND_NOT_FOUND)
+	if (field->has_parens || bind_field(b, field->name) == BIND_NOT_FOUND)
 		return bind_unknown_field(b, field);
 	r = begin_chain(b, field, m->num_stages + s->num_stages + 1, &chain,
 			&skip);
@@ -273,7 +274,7 @@ static int check_use(const struct builder *b, const struct parse_stage *stage)
 		       : complain(b->diagnostic, stage->at,
 				  "%s applies to none of these fields, which "
 				  "are masks or arrays",
-				  stage->word);
+				  stage->name);
 }
 
 static int add_statement_of_several(struct builder *b,
@@ -306,8 +307,7 @@ static bool is_named(const struct graph *g, size_t num_chains, uint32_t field)
 	return false;
 }
 
-/* Refuses a statement's name for its output if a field of that name is an
-   output too. */
+/* Refuses an output name that is also the name of a field with an output. */
 static int refuse_stem(const struct builder *b, size_t num_chains,
 		       const char *stem)
 {

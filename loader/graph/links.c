@@ -18,7 +18,7 @@ static bool needs_image(const struct node *n)
 	return needs;
 }
 
-/* Sets the image by which `n` is mixed, if there is one. */
+/* Sets the image whose random numbers `n` shares, if there is one. */
 static int find_image(const struct builder *b, struct node *n)
 {
 	for (size_t i = 0; i < b->out->num_chains; i++) {
@@ -79,8 +79,8 @@ static struct chain *find_output(const struct builder *b, const char *name,
 
 static const char *refuse_moves(const struct chain *chain);
 
-/* Returns why nothing can follow the pixels that an operation moves, or NULL.
- */
+/* Returns the reason why boxes cannot follow the pixels of an operation, or
+   NULL. */
 static const char *refuse_move(const struct node *n)
 {
 	const struct op *op = n->op;
@@ -108,7 +108,8 @@ static const char *refuse_moves(const struct chain *chain)
 	return wrong;
 }
 
-/* Returns why nothing can follow the pixels of a chain's image, or NULL. */
+/* Returns the reason why boxes cannot follow the pixels of a chain's image, or
+   NULL. */
 static const char *refuse_image(const struct chain *of)
 {
 	if (of->source.kind != TYPE_IMAGE || chain_of(of))

@@ -3,7 +3,7 @@
 
 enum { LABELS = 3 };
 
-/* In the order of the choices of lambda. */
+/* Values of the parameter lambda. Keep the order of its choices. */
 enum { OF_BATCH, OF_SAMPLE };
 
 const char *mix_infer(const struct args *args, const struct type *in,
@@ -27,7 +27,7 @@ const char *mix_infer(const struct args *args, const struct type *in,
 
 struct uniform mix_uniform(const struct arg *lambda, const struct op_pair *pair)
 {
-	return lambda->word == OF_BATCH ? pair->batch : pair->row;
+	return lambda->choice == OF_BATCH ? pair->batch : pair->row;
 }
 
 static void mix_whole(const struct op_pair *pair, float share, float *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values that operations of OP_BATCH share: the parameters, the types, and the
+ * Shared parts of OP_BATCH operations: the parameters, the types, and the
  * mixture of two labels.
  */
 #ifndef LOADER_GRAPH_MIX_H
@@ -8,16 +8,16 @@
 
 #include "loader/graph/op.h"
 
-/* infer() of mixing operations. A whole number becomes three numbers: both
- * labels and the weight. */
+/* The infer() function of mixing operations. A label becomes three numbers:
+   both labels and the weight. */
 const char *mix_infer(const struct args *args, const struct type *in,
 		      struct type *out);
 
-/* The random numbers to use for a choice of MIX_PARAM_LAMBDA. */
+/* Returns the random numbers to use for a choice of MIX_PARAM_LAMBDA. */
 struct uniform mix_uniform(const struct arg *lambda,
 			   const struct op_pair *pair);
 
-/* Keeps equal values exactly. */
+/* Blends two values. The blend of equal values is exactly that value. */
 static inline float mix_values(float own, float other, float share)
 {
 	return other + share * (own - other);
@@ -34,10 +34,10 @@ void mix_labels(const struct op_pair *pair, float share);
 	}
 #define MIX_PARAM_LAMBDA                                                       \
 	{                                                                      \
-		.name = "lambda", .kind = PARAM_WORD, .initial = "batch",      \
-		.words = "batch|sample", .help = "scope of one weight"         \
+		.name = "lambda", .kind = PARAM_CHOICE, .initial = "batch",    \
+		.choices = "batch|sample", .help = "scope of one weight"       \
 	}
-/* An image and its label are mixed alike, so both have one group. */
+/* An image and its label need the same weight, so they share a group. */
 #define MIX_PARAM_GROUP                                                        \
 	{                                                                      \
 		.name = "group", .kind = PARAM_NAME, .initial = "0",           \

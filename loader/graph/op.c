@@ -9,7 +9,7 @@
 #include "loader/graph/synonym.h"
 #include "loader/util/exact_math.h"
 
-/* The listing of loader/ops, written by the Makefile: OP(center_crop) ... */
+/* The list of loader/ops, which the Makefile writes: OP(center_crop) ... */
 #define OP(name) extern const struct op op_##name;
 #include "ops.inc"
 #undef OP
@@ -116,7 +116,7 @@ bool op_is_list(const struct type *t)
 
 static const char AFTER_BATCH[] = "must stand before pad_to(batch) and pack";
 
-/* Whether a batch makes something else of the lists of its samples. */
+/* Whether a batch pads or cuts the lists of its samples. */
 static bool is_of_batch(const struct type *t)
 {
 	return op_is_list(t) && t->kind != TYPE_LIST;
@@ -259,7 +259,7 @@ struct rect op_draw_crop(const struct arg *scale, const struct arg *ratio,
 	};
 	struct rect crop = crop_random(&limits, uniform, in.width, in.height);
 
-	/* The crop is empty if the ratio is extreme and the image is thin
+	/* If the ratio is extreme and the image is thin, the crop is empty
 	   (crop.h). */
 	crop.width += !crop.width;
 	crop.height += !crop.height;
@@ -311,7 +311,7 @@ void op_color(const struct arg *color, uint8_t rgb[3])
 		rgb[c] = (uint8_t)color->number[color->count == 1 ? 0 : c];
 }
 
-/* The first row by copies that double; the others of the first. */
+/* Fill the first row by doubling copies, and copy it to all other rows. */
 static void fill_row(uint8_t *row, size_t size, const uint8_t rgb[3])
 {
 	size_t done = 3, n;
@@ -349,7 +349,7 @@ struct canvas op_canvas(const struct arg *how, const struct arg *color,
 			const struct op_sample *sample,
 			const struct image *image)
 {
-	struct canvas c = { .how = (enum warp_how)how->word };
+	struct canvas c = { .how = (enum warp_how)how->choice };
 
 	op_color(color, c.fill);
 	canvas_start(&c, image, sample->scratch);
@@ -433,7 +433,7 @@ void op_warp(op_maps_fn *maps, const struct args *args, unsigned how,
 
 	op_color(&args->arg[fill], color);
 	maps(args, sample->uniform, size, &map);
-	warp_image(&map, (enum warp_how)args->arg[how].word, color, in, out,
+	warp_image(&map, (enum warp_how)args->arg[how].choice, color, in, out,
 		   sample->seen);
 }
 

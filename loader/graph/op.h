@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations: one row and one file each in loader/ops, found by name. A row
- * contains all that a pipeline needs: the parameters, the type of the result,
- * the use of random numbers, and the definition of the result.
+ * The table of operations. Each file in loader/ops defines one row. A row
+ * contains everything that a pipeline needs: the parameters, the type of the
+ * result, the use of random numbers, and the definition of the result.
  *
  * An operation has no access to buffers, rows or threads. A geometry returns
  * the pixels of its input that it needs, their new size, and whether they are
  * mirrored, before the image is decoded. A value operation maps one value, or
- * the three of a pixel. Its definition is a function in plain C, whose text
- * (OP_CODE) the code generator copies literally, so a row needs no fast
- * version. An operation that needs more than one pixel gets the whole image
- * (OP_IMAGE) and runs as it is, in place or into another image.
+ * the three values of a pixel. Its definition is a function in plain C. The
+ * code generator copies the source text (OP_CODE) literally, so that a row
+ * needs no fast version. An operation that needs more than one pixel (OP_IMAGE)
+ * gets the whole image, and works in place or writes another image.
  */
 #ifndef LOADER_GRAPH_OP_H
 #define LOADER_GRAPH_OP_H
@@ -29,36 +29,36 @@
 #include "loader/util/image.h"
 
 enum op_kind {
-	OP_DECODE,   /* how to decode JPEG; first in a statement */
+	OP_DECODE,   /* chooses how to decode JPEGs; first in a statement */
 	OP_GEOMETRY, /* chooses pixels, before their values change */
-	OP_POINT,    /* a value of a channel -> another */
-	OP_PIXEL,    /* the three values of a pixel -> others */
-	OP_IMAGE,    /* all 8-bit pixels of an image -> others, of any size */
-	OP_ARRAY,    /* a scalar or an array -> another */
-	OP_LIST,     /* a list, the rows of a sample -> a list or an array */
-	OP_BATCH,    /* two samples of a batch -> one */
-	OP_DTYPE,    /* the same value in another type */
-	OP_LAYOUT,   /* the order of the axes */
-	OP_CACHE,    /* no change: images are cached in this state */
-	OP_DEVICE,   /* no change: from here on a GPU has the values */
-	OP_SINK,     /* no output */
-	OP_MASK,     /* no change: from here on values are classes */
-	OP_FRAMES,   /* chooses frames */
+	OP_POINT,    /* maps a value of a channel */
+	OP_PIXEL,    /* maps the three values of a pixel */
+	OP_IMAGE,  /* maps all 8-bit pixels of an image; can change the size */
+	OP_ARRAY,  /* maps a scalar or an array */
+	OP_LIST,   /* maps the rows of a sample to a list or an array */
+	OP_BATCH,  /* mixes two samples of a batch */
+	OP_DTYPE,  /* converts to another type */
+	OP_LAYOUT, /* changes the order of the axes */
+	OP_CACHE,  /* changes nothing: the cache stores images in this state */
+	OP_DEVICE, /* changes nothing: later operations run on the GPU */
+	OP_SINK,   /* makes no output */
+	OP_MASK,   /* changes nothing: the values are classes from here on */
+	OP_FRAMES, /* chooses frames */
 };
 
 enum op_of_kind {
 	OP_OF_NOTHING,
-	OP_OF_IMAGE, /* an image, whose pixels move */
-	OP_OF_LIST,  /* a list that follows an image */
+	OP_OF_IMAGE, /* an image, whose moves of pixels the operation needs */
+	OP_OF_LIST,  /* a list of boxes or points that moves with an image */
 };
 
 enum param_kind {
 	PARAM_INTEGERS,
 	PARAM_REALS,
-	PARAM_WORD,  /* a choice, one of `words` */
-	PARAM_NAME,  /* any text, not empty */
-	PARAM_BYTES, /* a TYPED_SIZE, one number */
-	/* Operations; of more than one list each is an argument without a name.
+	PARAM_CHOICE, /* one of `words` */
+	PARAM_NAME,   /* any string, not empty */
+	PARAM_BYTES,  /* a size in bytes, such as 4GiB */
+	/* Lists of operations. Several lists are arguments without names.
 	   arg.count is the number of lists. */
 	PARAM_OPERATIONS,
 };
@@ -70,42 +70,42 @@ enum {
 	OP_VIEWS_MAX = 64,
 	OP_SIZE_MAX = 16384,
 	OP_MAPS_MAX = WARP_MAPS_MAX,
-	OP_ROWS_MAX = 1 << 28, /* of lists */
+	OP_ROWS_MAX = 1 << 28, /* rows of a list */
 	OP_OPERANDS_MAX = 12,
 	OP_CACHE_SIZE = 1,	 /* the parameter of OP_CACHE's row */
 	OP_FRAMES_STRIDE = 1,	 /* a parameter of OP_FRAMES's row */
 	OP_DEVICE_PLACEMENT = 1, /* a parameter of OP_DEVICE's row */
-	OP_DEVICE_AUTO = 1,	 /* its word by which the loader chooses */
+	OP_DEVICE_AUTO = 1,	 /* its choice "auto" */
 	OP_DEVICE_MAX = 63,	 /* the largest number of a GPU */
 };
 
 struct param {
 	const char *name;     /* NULL ends a table */
-	const char *old_name; /* accepted, and not described; NULL: none */
+	const char *old_name; /* accepted, but not documented; NULL: none */
 	enum param_kind kind;
-	const char *initial; /* the default, as in a pipeline string; NULL:
-				required, "": optional, without a value */
-	unsigned min_count;  /* numbers: how many, separated by commas */
+	const char *initial; /* default, as written in a pipeline string; NULL:
+				required; "": optional, without a value */
+	unsigned min_count;  /* count of numbers, separated by commas */
 	unsigned max_count;
-	double min; /* numbers: each of them */
+	double min; /* limits of each number */
 	double max;
-	const char *words; /* "one|two"; with numbers: choices that may replace
-			      them */
+	const char *choices; /* choices, "one|two"; a parameter of numbers can
+			      also have choices */
 	const char *help;
 };
 
 struct arg {
-	bool given;	/* in the pipeline string; false: the default */
-	unsigned count; /* numbers; 0: a choice, or no value */
+	bool given;	/* by the pipeline string; false: the default */
+	unsigned count; /* of numbers; 0: a choice, or no value */
 	double number[OP_NUMBERS_MAX];
-	int word;	  /* index of the choice in words, or -1 */
+	int choice;	  /* index of the choice, or -1 */
 	const char *text; /* PARAM_NAME; lives as long as the parse */
 };
 
-/* One per parameter, in their order. */
+/* The arguments, in the order of the parameters. */
 struct args {
 	struct arg arg[OP_PARAMS_MAX];
-	void *loaded; /* by op.load() */
+	void *loaded; /* owned; set by op.load() */
 };
 
 struct op;
@@ -116,14 +116,14 @@ enum layout {
 };
 
 /*
- * How to decode JPEGs, in the order of decode()'s choices
+ * How to decode JPEGs. Keep the order of decode()'s choices
  * (beton-operations(7)).
  */
 enum quality {
 	QUALITY_DEFAULT,
 	QUALITY_EXACT,
 	QUALITY_DRAFT,
-	QUALITY_GRAY, /* this and all after it make a grid */
+	QUALITY_GRAY, /* the first choice that makes a grid */
 	QUALITY_GRAY16,
 	QUALITY_RGB,
 	QUALITY_RGB16,
@@ -131,45 +131,45 @@ enum quality {
 
 enum type_kind {
 	TYPE_IMAGE,
-	TYPE_ARRAY,  /* also scalars */
+	TYPE_ARRAY,  /* arrays and scalars */
 	TYPE_RAGGED, /* bytes and JSON */
-	TYPE_LIST,   /* rows of one shape, their number varies by sample */
+	TYPE_LIST, /* rows of one shape; their number differs between samples */
 	TYPE_PADDED, /* a list that each batch pads to its longest */
 	TYPE_PACKED, /* a list that each batch cuts to a number of rows */
-	TYPE_GRID,   /* rows and columns of pixels, of any channels, numbers
-			and frames; images in the other family are 8-bit RGB */
+	TYPE_GRID,   /* images other than 8-bit RGB: rows and columns of any
+			numbers, with any channels and frames */
 };
 
-/* How a batch pads lists to its longest. */
+/* How a batch pads its lists to the longest one. */
 struct padding {
 	double value;
-	uint32_t multiple; /* lengths are multiples of it */
-	bool left;	   /* the new rows come first */
+	uint32_t multiple; /* round the length up to a multiple */
+	bool left;	   /* add the new rows before the others */
 };
 
 struct type {
 	enum type_kind kind;
-	bool fresh;  /* no operation yet */
-	bool valued; /* since the last OP_IMAGE there was an OP_POINT or
-			OP_PIXEL */
-	bool placed; /* one of them depends on the position of a pixel */
-	bool mixed;  /* the three numbers of two labels and a weight */
+	bool fresh;  /* no operation has run yet */
+	bool valued; /* OP_POINT or OP_PIXEL since the last OP_IMAGE */
+	bool placed; /* the result of an operation depends on the position of a
+			pixel */
+	bool mixed;  /* three numbers: two labels and a weight */
 	enum dtype dtype;
-	enum layout layout; /* of images, like width and height */
-	unsigned device;    /* 0: the CPU's memory; else 1 + its number */
-	unsigned views;	    /* images of a sample, stacked; 0: one */
-	uint32_t width;	    /* 0: not known, like height */
+	enum layout layout; /* images only, like width and height */
+	unsigned device;    /* 0: CPU memory; else 1 + number of the GPU */
+	unsigned views;	    /* stacked images of a sample; 0: one image */
+	uint32_t width;	    /* in pixels, like height; 0: unknown */
 	uint32_t height;
-	bool mask;	   /* grids: values are classes, never averaged */
-	uint32_t channels; /* grids: 0: no axis of channels, like frames */
+	bool mask; /* grids: values are classes, so never average them */
+	uint32_t channels; /* grids; 0: no such axis; like frames */
 	uint32_t frames;
 	float unit;    /* grids: the value that means 1 */
 	uint32_t ndim; /* arrays, and rows of lists */
 	uint64_t shape[BETON_MAX_NDIM];
-	bool is_array; /* TYPE_RAGGED: its bytes are a list of this dtype and
+	bool is_array; /* TYPE_RAGGED: the bytes store a list of this dtype and
 			  shape (<beton/batch.h>) */
 	struct padding padding; /* TYPE_PADDED */
-	uint64_t most;		/* TYPE_PACKED: rows of a batch */
+	uint64_t most;		/* TYPE_PACKED: limit of the rows of a batch */
 };
 
 struct size {
@@ -179,59 +179,58 @@ struct size {
 
 /* The result of a geometry for one image. */
 struct draw {
-	struct rect from;	/* the pixels of the input that it needs */
-	struct size to;		/* the size to which they are resampled */
-	enum interpolation how; /* how; equal sizes are not resampled */
-	bool mirror;		/* whether left and right are exchanged */
-	unsigned view;		/* input: the number of the view, from 0 */
+	struct rect from;	/* the required pixels of the input */
+	struct size to;		/* the size after resampling */
+	enum interpolation how; /* filter; unused if the sizes are equal */
+	bool mirror;		/* exchange left and right */
+	unsigned view; /* set by the caller: number of the view, from 0 */
 };
 
-/* For an operation on lists with a parameter `of`: the changes of the same
- * sample in the output of that name. */
+/* The input of an operation with a parameter `of`: how the output of that name
+   changed the same sample. */
 struct op_of {
 	struct size size;	  /* of the stored image */
-	const struct move *moves; /* of its pixels, in their order */
+	const struct move *moves; /* in the order of the operations */
 	size_t num_moves;
-	uint8_t *kept; /* of each row of the list that follows it, whether it
-			  is kept: OP_OF_IMAGE writes, OP_OF_LIST reads */
+	uint8_t *kept; /* for each row: 1 if it remains. OP_OF_IMAGE writes it,
+			  OP_OF_LIST reads it */
 	uint64_t num_kept;
 };
 
-/* The sample to which a value belongs. */
+/* The sample of a value. */
 struct op_sample {
 	uint64_t id;
 	struct uniform uniform;
-	void *scratch; /* memory of the size of scratch(), aligned to 64 bytes
-			*/
-	const struct rect *seen; /* the part of a redrawn image that is read,
-				    others may be left; NULL: all */
+	void *scratch;		 /* scratch() bytes, aligned to 64 bytes */
+	const struct rect *seen; /* redraw() may write only this part of the
+				    result; NULL: the caller reads all */
 	const struct op_of *of;
 };
 
 /*
- * The value of a sample of a batch, and that of the previous sample; the last
- * one precedes the first. Equal pointers: there is no other sample, or it
- * failed.
+ * The value of a sample, and that of the previous sample of the batch. The last
+ * sample precedes the first. If the pointers are equal, there is no other
+ * sample, or it failed.
  */
 struct op_pair {
-	const struct type *type; /* of both */
-	size_t count;		 /* of elements, in each */
+	const struct type *type; /* of both values */
+	size_t count;		 /* elements of each value */
 	const void *own;	 /* aligned for the type, like `other` */
 	const void *other;
-	struct size image; /* that is mixed with the same random numbers; 0,0:
-			      none, and the operation needs none */
-	/* random numbers of the sample */
+	struct size image; /* size of the image that shares the random numbers;
+			      0,0: no image */
+	/* Random numbers of the sample. */
 	struct uniform row;
-	/* of the batch's last sample: the same for all samples */
+	/* Random numbers of the batch's last sample, equal for all samples. */
 	struct uniform batch;
 	void *out;
 };
 
 struct grid;
 
-/* The rows of a sample, in C order and not aligned. */
+/* The rows of a sample, in C order, unaligned. */
 struct list {
-	const struct type *type; /* of a row, unless it is an array's */
+	const struct type *type; /* type of a row, or of an array */
 	uint64_t rows;
 	const void *values;
 };
@@ -244,146 +243,152 @@ struct op {
 	const char *help;
 	enum op_kind kind;
 	const struct param *params; /* NULL: none */
-	/* Returns why the arguments do not fit each other, or NULL. */
+	/* Returns the reason why the arguments contradict each other, or
+	   NULL. */
 	const char *(*check)(const struct args *args);
 	/*
-	 * Sets the type of the result; `out` starts as a copy of `in`. Returns
-	 * why `in` is refused, or NULL.
+	 * Sets the type of the result. `out` is a copy of `in` at first.
+	 * Returns the reason why the operation refuses `in`, or NULL.
 	 */
 	const char *(*infer)(const struct args *args, const struct type *in,
 			     struct type *out);
-	/* Returns another row with the same name and parameters, which these
-	   arguments need, or NULL. */
+	/* If these arguments need another row of the same name and parameters,
+	   returns that row, otherwise NULL. */
 	const struct op *(*instead)(const struct args *args);
-	/* OP_GEOMETRY; `in` is not empty. An empty result: it is too small. */
+	/* The definition of OP_GEOMETRY. `in` is not empty. If `in` is too
+	   small, the result is empty. */
 	void (*draw)(const struct args *args, struct uniform uniform,
 		     struct size in, struct draw *out);
-	/* OP_FRAMES: the first of those chosen. */
+	/* The definition of OP_FRAMES. Returns the first chosen frame. */
 	uint32_t (*first)(const struct args *args, struct uniform uniform,
 			  uint32_t frames);
 	/*
 	 * The definition of OP_POINT and OP_PIXEL: a function with the row's
-	 * name. It gets a value of a channel, or R, G and B, and float32
-	 * operands. A result of type uint8 is limited to 0..255 and truncated.
+	 * name. Its arguments are a value of a channel, or R, G and B, and
+	 * float32 operands. The caller limits a result of type uint8 to 0..255
+	 * and truncates it.
 	 */
 	unsigned num_operands;
 	/*
-	 * Computes the operands for a channel (OP_PIXEL: 0) and values of the
-	 * type `in`. All channels draw the same random numbers.
+	 * Computes the operands for a channel (0 for OP_PIXEL) and values of
+	 * the type `in`. All channels draw the same random numbers.
 	 */
 	void (*operands)(const struct args *args, enum dtype in,
 			 unsigned channel, struct uniform uniform, float *out);
-	/* operands() for grids, whose numbers need not be bytes. */
+	/* Variant of operands() for grids, which have numbers of any type. */
 	void (*grid_operands)(const struct args *args, const struct type *in,
 			      unsigned channel, float *out);
 	float (*point)(float v, const float *operands);
 	void (*pixel)(float v[3], const float *operands);
-	const char *code; /* the function's text */
-	/* The definition of OP_IMAGE, one of three: changes the pixels in
-	 * place, or makes all of `out` from `in`, which do not overlap. */
+	const char *code; /* the function's source text */
+	/* The definition of OP_IMAGE is image(), redraw() or maps(). image()
+	   changes the pixels in place. redraw() writes all pixels of `out` from
+	   `in`; they do not overlap. */
 	void (*image)(const struct args *args, const struct op_sample *sample,
 		      const struct image *image);
 	void (*redraw)(const struct args *args, const struct op_sample *sample,
 		       const struct image *in, const struct image *out);
-	/* The same for a grid of any numbers, which draws the same numbers;
-	   NULL: the row works on 8-bit RGB alone. All frames are one grid. */
+	/* The definition for a grid of any numbers. It draws the same random
+	   numbers as for an image. `in` contains all frames. NULL: the row
+	   works on 8-bit RGB only. */
 	void (*grid)(const struct args *args, const struct op_sample *sample,
 		     const struct grid *in, const struct grid *out);
-	bool keeps_places; /* no pixel moves, so that masks do without it */
-	/* The size of the result; NULL: that of its input. Empty: the input is
-	   too small. */
+	bool keeps_places; /* moves no pixel: masks skip the operation */
+	/* Returns the size of the result. NULL: the size of the input. If the
+	   input is too small, the result is empty. */
 	struct size (*resized)(const struct args *args, struct size in);
-	/* Bytes of memory that it needs for an image; NULL: none. */
+	/* Returns the bytes of scratch memory for an image. NULL: 0. */
 	uint64_t (*scratch)(const struct args *args, struct size in);
-	bool is_sized; /* all images must have the size of the type */
-	/* OP_GEOMETRY: needs all pixels, and at most mirrors them. */
+	bool is_sized; /* all images must have the size in the type */
+	/* OP_GEOMETRY: reads all pixels, and at most mirrors them. */
 	bool mirrors;
 	/*
-	 * The definition of OP_IMAGE and OP_BATCH with PARAM_OPERATIONS: writes
-	 * the indices of the lists that are applied, one after the other, and
-	 * returns how many. Each comes at most once.
+	 * The definition of OP_IMAGE and OP_BATCH with PARAM_OPERATIONS. Writes
+	 * the indices of the lists to apply, in order and without duplicates.
+	 * Returns their number.
 	 */
 	size_t (*pick)(const struct args *args, size_t num_lists,
 		       struct uniform uniform, unsigned *out);
-	/* The row that replaces this one if the lists have OP_BATCH; NULL: they
-	 * cannot have it. */
+	/* The row that replaces this one if the lists contain OP_BATCH. NULL:
+	   the lists must not contain it. */
 	const struct op *of_batches;
-	/* OP_IMAGE that moves pixels, one of two, by the same draws. Neither:
-	   nothing can follow. move() sets where pixels go. */
+	/* An OP_IMAGE that moves pixels describes this by move() or maps(),
+	   with the same random numbers. Without either, boxes cannot follow the
+	   image. move() returns one move. */
 	void (*move)(const struct args *args, struct uniform uniform,
 		     struct size in, struct move *out);
 	/*
-	 * maps() writes the maps by which the image is warped, one after the
-	 * other, and returns how many, OP_MAPS_MAX at most. The size stays.
-	 * Grids are warped by them, masks even if image() also changes colors;
-	 * the parameters are interpolation, fill and label.
+	 * Writes the maps of consecutive warps, at most OP_MAPS_MAX, and
+	 * returns their number. Warps keep the size. The loader also warps
+	 * grids by these maps, and masks even if image() changes colors. The
+	 * row needs the parameters interpolation, fill and label.
 	 */
 	op_maps_fn *maps;
-	bool joins; /* its one map and those of its neighbors are joined to one
+	bool joins; /* adjacent operations with one map each become one
 		       resampling (warp_join()) */
 	/*
-	 * The definition of OP_ARRAY; neither side is aligned. Returns why the
-	 * value is refused, or NULL.
+	 * The definition of OP_ARRAY. Both pointers are unaligned. Returns the
+	 * reason why it refuses the value, or NULL.
 	 */
 	const char *(*array)(const struct args *args,
 			     const struct op_sample *sample,
 			     const struct type *in, const void *from, void *to);
 	/*
-	 * The definition of OP_LIST. Returns why the list is refused, or NULL.
-	 * Writes the rows of the result to `to`, which has room for most(),
-	 * and their number to *rows, or the whole array.
+	 * The definition of OP_LIST. Returns the reason why it refuses the
+	 * list, or NULL. If the result is a list, writes its rows to `to`,
+	 * which has room for most() rows, and their number to *rows. Otherwise
+	 * writes the whole array.
 	 */
 	const char *(*list)(const struct args *args,
 			    const struct op_sample *sample,
 			    const struct list *in, const struct type *out,
 			    void *to, uint64_t *rows);
-	/* The greatest number of rows of the result for a list of at most
-	 * `rows` rows; NULL: `rows`. */
+	/* Returns the greatest number of rows that a list of at most `rows`
+	   rows can result in. NULL: `rows`. */
 	uint64_t (*most)(const struct args *args, uint64_t rows);
-	/* OP_LIST as the first operation: its rows are the bytes of the value.
-	 */
+	/* OP_LIST: as the first operation, its input rows are the bytes of the
+	   value. */
 	bool takes_bytes;
 	/* OP_LIST: the kind of output that the parameter `of` names. */
 	enum op_of_kind of;
-	/* The definition of OP_BATCH. Runs when all samples of the batch have
-	 * reached it. */
+	/* The definition of OP_BATCH. It runs after the earlier operations of
+	   all samples in the batch. */
 	void (*pair)(const struct args *args, const struct op_pair *pair);
-	bool needs_image; /* labels are mixed by an image of the same pipeline
-			   */
+	bool needs_image; /* to mix labels, the pipeline needs an image */
 	/*
-	 * Reads the files that bound arguments name, and sets args->loaded,
-	 * which unload() frees. Texts of arguments are gone afterwards.
-	 * -EINVAL, with the reason in `why`.
+	 * Reads the files that the arguments name, and sets args->loaded, which
+	 * unload() frees. The strings of the arguments are invalid after the
+	 * call. Returns -EINVAL, with the reason in `why`.
 	 */
 	int (*load)(struct args *args, char *why, size_t size);
 	void (*unload)(void *loaded);
 };
 
 /*
- * The definition of a value operation, both as C and as source text. Plain C99
- * that uses float only, without comments, and without branches that a compiler
- * cannot turn into arithmetic.
+ * The definition of a value operation, both as C and as source text. Write
+ * plain C99 that uses only float, without comments. A compiler must be able to
+ * turn every branch into arithmetic.
  */
 #define OP_CODE(...)                                                           \
 	static inline __VA_ARGS__ static const char code[] =                   \
 		"static inline " #__VA_ARGS__ "\n";
 
-/* NULL past the end. */
+/* Returns row `i`, or NULL past the last row. */
 const struct op *op_row(size_t i);
-/* By its name, its name in British spelling, or an alias (synonym.h); NULL:
-   there is none. */
+/* Finds a row by its name, its British spelling or an alias (synonym.h).
+   Returns NULL if there is none. */
 const struct op *op_by_name(const char *name);
 
-/* The index of a parameter, or -1. */
+/* Returns the index of a parameter, or -1. */
 int op_param(const struct op *op, const char *name);
-/* The parameter of operations, or -1. */
+/* Returns the index of the parameter that takes operations, or -1. */
 int op_lists(const struct op *op);
-/* Whether it draws random numbers: then it has a parameter `group'. */
-/* Whether the type is a list, also one that is padded or packed for a batch. */
-bool op_is_list(const struct type *t);
+/* Whether an operation draws random numbers, and so has a parameter `group'. */
 bool op_is_random(const struct op *op);
+/* Whether a type is a list. Padded and packed lists are lists too. */
+bool op_is_list(const struct type *t);
 
-/* Bodies of infer() that several rows share. */
+/* Implementations of infer() for several rows. */
 const char *op_refuse_image(const struct type *in);
 const char *op_infer_crop(const struct type *in);
 const char *op_infer_dtype(const struct type *in, enum dtype to,
@@ -391,65 +396,69 @@ const char *op_infer_dtype(const struct type *in, enum dtype to,
 const char *op_infer_layout(const struct type *in, enum layout to,
 			    struct type *out);
 
-/* check() and draw() of random crops, by the parameters OP_PARAM_SCALE and
-   OP_PARAM_RATIO. */
+/* Implementations of check() and draw() for random crops, with the parameters
+   OP_PARAM_SCALE and OP_PARAM_RATIO. */
 const char *op_check_crop(const struct arg *scale, const struct arg *ratio);
 struct rect op_draw_crop(const struct arg *scale, const struct arg *ratio,
 			 struct uniform uniform, struct size in);
 
 /*
- * infer() of an operation that makes several images of one, all of `size`. The
- * image must be at least as large as `least`.
+ * Implementation of infer() for an operation that makes several images of size
+ * `size` from one image. Refuses an image smaller than `least`.
  */
 const char *op_infer_views(unsigned views, struct size size, struct size least,
 			   const struct type *in, struct type *out);
 
-/* The value of a size argument: H,W or one number for both. */
+/* Returns the value of a size argument: H,W or one number for both. */
 struct size op_size(const struct arg *arg);
 
-/* Makes `out` the list that `in` is. Returns why it is none, or NULL. */
+/* Sets `out` to the list type of `in`. Returns the reason why `in` is not a
+   list, or NULL. */
 const char *op_infer_list(const struct type *in, struct type *out);
-/* list() that copies all rows unchanged. */
+/* Implementation of list() that copies all rows unchanged. */
 const char *op_copy_list(const struct args *args,
 			 const struct op_sample *sample, const struct list *in,
 			 const struct type *out, void *to, uint64_t *rows);
 
-/* Elements and bytes of a row of a list, or of an array. */
+/* Return the number of elements and of bytes in a row of a list, or in an
+   array. */
 uint64_t op_elements(const struct type *type);
 uint64_t op_row_bytes(const struct type *type);
 
-/* infer() of value operations on uint8 and float32 that keep the type. */
+/* Implementation of infer() for value operations on uint8 and float32 that keep
+   the type. */
 const char *op_infer_color(const struct args *args, const struct type *in,
 			   struct type *out);
 
-/* The same for operations that take any numbers of a grid. */
+/* Implementation of infer() for value operations on grids of any numbers. */
 const char *op_infer_values(const struct type *in);
 
-/* Returns why an array is not one number, or NULL. */
+/* Returns the reason why an array is not a single number, or NULL. */
 const char *op_infer_scalar(const struct type *in);
 
-/* infer() of OP_IMAGE. */
+/* Implementation of infer() for OP_IMAGE. */
 const char *op_infer_image(const struct args *args, const struct type *in,
 			   struct type *out);
 
-/* A uniform whole number below n. */
+/* Draws a uniform integer below n. */
 uint32_t op_below(uint32_t n, struct uniform uniform);
 
 /* Writes 0 to n - 1 in a random order, with n - 1 draws. */
 void op_shuffle(unsigned n, struct uniform uniform, unsigned *out);
 
-/* check() of a color, and filling a part of an image with it. */
+/* Check a color, and fill a part of an image with it. */
 const char *op_check_color(const struct arg *arg);
 void op_fill(const struct image *image, const struct rect *part,
 	     const struct arg *color);
 
-/* scratch() and the start of an operation on a canvas. */
+/* Implementation of scratch() for an operation on a canvas, and the canvas
+   itself. */
 uint64_t op_canvas_scratch(const struct args *args, struct size in);
 struct canvas op_canvas(const struct arg *how, const struct arg *color,
 			const struct op_sample *sample,
 			const struct image *image);
-/* A row of a space, with magnitude `bin` of `bins` and the sign that `u` gives
-   it. */
+/* An operation of an augmentation policy with magnitude `bin` of `bins`. `u`,
+   from 0 to 1, determines the sign. */
 struct augmentation {
 	const struct policy_row *row;
 	unsigned bin;
@@ -457,41 +466,42 @@ struct augmentation {
 	double u;
 };
 
-/* Applies some, one after the other. */
+/* Applies `count` augmentations in order. */
 void op_augment(struct canvas *c, const struct augmentation *steps,
 		unsigned count);
-/* maps() of them. */
+/* Implementation of maps() for augmentations. */
 unsigned op_augment_maps(const struct augmentation *steps, unsigned count,
 			 struct size in, struct warp_map *out);
 
-/* check() of LEAST,MOST. */
+/* Implementation of check() for an argument LEAST,MOST. */
 const char *op_check_range(const struct arg *arg);
-/* Draws a number from LEAST to MOST; if there is one number, that is it. */
+/* Draws a number from LEAST to MOST. Returns a single number unchanged. */
 double op_within(const struct arg *arg, struct uniform uniform);
-/* As op_within(), but one number is the most in both directions. */
+/* Draws a number from LEAST to MOST. A single N means -N to N. */
 double op_about(const struct arg *arg, struct uniform uniform);
-/* To the nearest whole number, halves to the even one. */
+/* Rounds to the nearest integer, halves to even. */
 double op_round(double v);
 
-/* check() of an operation that moves pixels by random degrees. */
+/* Implementation of check() for an operation that turns an image by random
+   degrees. */
 const char *op_check_warp(const struct arg *degrees, const struct arg *color);
-/* The color of an argument, for each channel. */
+/* Returns the color of an argument, for each channel. */
 void op_color(const struct arg *color, uint8_t rgb[3]);
-/* redraw() of a row whose maps() makes one map; `how` and `fill` are the
-   numbers of its parameters. */
+/* Implementation of redraw() for a row whose maps() writes one map. `how` and
+   `fill` are indices of its parameters. */
 void op_warp(op_maps_fn *maps, const struct args *args, unsigned how,
 	     unsigned fill, const struct op_sample *sample,
 	     const struct image *in, const struct image *out);
 
-/* Limited to 0..255, truncated; NaN is 0. */
+/* Limits a value to 0..255 and truncates it. NaN becomes 0. */
 uint8_t op_whole(float v);
 
-/* Whether an operation with the probability `p` is applied this time. */
+/* Draws whether to apply an operation with the probability `p`. */
 bool op_chance(const struct arg *p, struct uniform uniform);
 
 /*
- * Draws a factor like FFCV. It is uniform from 1 - magnitude (at least 0) to
- * 1 + magnitude with the probability `p`; else it is 1.
+ * Draws a factor like FFCV. With the probability `p`, it is uniform from 1 -
+ * magnitude (at least 0) to 1 + magnitude. Otherwise it is 1.
  */
 float op_factor(const struct arg *magnitude, const struct arg *p,
 		struct uniform uniform);
@@ -517,19 +527,19 @@ float op_factor(const struct arg *magnitude, const struct arg *p,
 		.help = "least and greatest width of the crop "                \
 			"divided by its height"                                \
 	}
-/* The choices are in the order of enum interpolation. */
+/* Keep the choices in the order of enum interpolation. */
 #define OP_PARAM_INTERPOLATION                                                 \
 	{                                                                      \
-		.name = "interpolation", .kind = PARAM_WORD,                   \
+		.name = "interpolation", .kind = PARAM_CHOICE,                 \
 		.initial = "area",                                             \
-		.words = "area|bilinear|nearest|bicubic|lanczos",              \
+		.choices = "area|bilinear|nearest|bicubic|lanczos",            \
 		.help = "filter for resizing"                                  \
 	}
-/* The choices are in the order of enum warp_how. */
+/* Keep the choices in the order of enum warp_how. */
 #define OP_PARAM_WARP_OF(word)                                                 \
 	{                                                                      \
-		.name = "interpolation", .kind = PARAM_WORD, .initial = word,  \
-		.words = "nearest|bilinear",                                   \
+		.name = "interpolation", .kind = PARAM_CHOICE,                 \
+		.initial = word, .choices = "nearest|bilinear",                \
 		.help = "how values between pixels are calculated"             \
 	}
 #define OP_PARAM_WARP OP_PARAM_WARP_OF("nearest")

@@ -51,7 +51,7 @@ void operands_join(const struct node *nodes, size_t count,
 
 static bool is_random(const struct node *n)
 {
-	return n->own || op_is_random(n->op);
+	return n->custom || op_is_random(n->op);
 }
 
 bool operands_vary(const struct chain *chain)
@@ -65,7 +65,7 @@ bool operands_vary(const struct chain *chain)
 	return false;
 }
 
-/* `in`: the type of the values that the operation gets. */
+/* `in`: the type of the operation's input. */
 static void fill_node(const struct node *n, enum dtype in,
 		      const struct pipeline_row *row, float *out)
 {
@@ -77,8 +77,8 @@ static void fill_node(const struct node *n, enum dtype in,
 
 		if (row)
 			rng = operands_rng(row, n);
-		if (n->own)
-			user_op_operands(n->own, uniform, out);
+		if (n->custom)
+			user_op_operands(n->custom, uniform, out);
 		else
 			n->op->operands(&n->args, in, c, uniform,
 					out + c * n->op->num_operands);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inputs of a chain's operations for one sample: a stream of random numbers
- * for each, and the operands of all value operations.
+ * Computes the inputs of a chain's operations for one sample: a stream of
+ * random numbers for each operation, and the operands of all value operations.
  */
 #ifndef LOADER_GRAPH_OPERANDS_H
 #define LOADER_GRAPH_OPERANDS_H
@@ -9,13 +9,12 @@
 #include "fs/util/rng.h"
 #include "loader/graph/graph.h"
 
-/* The stream of random numbers of an operation for a sample
-   (beton-transforms(7)).
- */
+/* Returns the stream of random numbers of an operation for a sample
+   (beton-transforms(7)). */
 struct rng operands_rng(const struct pipeline_row *row, const struct node *n);
 struct uniform operands_uniform(struct rng *rng);
 
-/* Draws the geometry of an operation for an image of this size. */
+/* Draws the geometry of an operation for an image of this size in pixels. */
 void operands_draw(const struct pipeline_row *row, const struct node *n,
 		   struct size in, struct draw *out);
 
@@ -28,8 +27,8 @@ void operands_join(const struct node *nodes, size_t count,
 bool operands_vary(const struct chain *chain);
 
 /*
- * Writes chain->num_operands operands to `out`, each node's at its
- * first_operand. If `row` is NULL, random ones are not written.
+ * Writes chain->num_operands operands to `out`, those of a node from its
+ * first_operand on. If `row` is NULL, leaves random operands unchanged.
  */
 void operands_fill(const struct chain *chain, const struct pipeline_row *row,
 		   float *out);

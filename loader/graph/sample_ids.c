@@ -11,10 +11,10 @@
 #include "fs/util/name.h"
 #include "loader/util/read_file.h"
 
-/* Enough for millions of ids, one per line. */
+/* Limit of the file's size: millions of ids, one per line. */
 enum { FILE_MAX = 64 << 20 };
 
-/* A list being read, and the memory for a message. */
+/* The list under construction, and the memory for a message. */
 struct reader {
 	struct sample_ids *ids;
 	size_t room;
@@ -54,7 +54,7 @@ static int add_id(struct reader *r, uint64_t id)
 	return 0;
 }
 
-/* Takes a number, with blanks around it, and leading zeros as in file names. */
+/* Parses a number, with blanks around it and leading zeros as in file names. */
 static int take_id(struct reader *r, const char *at, const char *end)
 {
 	uint64_t id;
@@ -82,7 +82,7 @@ static int read_list(struct reader *r, const char *text)
 	return e;
 }
 
-/* Takes the number of each line, if it has one before its comment. */
+/* Parses the number of each line. A line may be empty but for a comment. */
 static int read_lines(struct reader *r, const char *text)
 {
 	int e = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples of an argument: "3,17,40", or a file with one number per line,
- * like that of a subset (beton-orders(7)). Immutable.
+ * The sample ids of an argument: "3,17,40", or a file with one id per line in
+ * the format of a subset (beton-orders(7)). Immutable.
  */
 #ifndef LOADER_GRAPH_SAMPLE_IDS_H
 #define LOADER_GRAPH_SAMPLE_IDS_H
@@ -15,7 +15,7 @@ struct sample_ids {
 	size_t count;
 };
 
-/* -EINVAL, with the reason in `why`; -ENOMEM. */
+/* Returns -EINVAL, with the reason in `why`, or -ENOMEM. */
 int sample_ids_open(const char *text, struct sample_ids **out, char *why,
 		    size_t size);
 /* Takes NULL. */

@@ -16,7 +16,8 @@
 	"makes bfloat16"
 #define NOTHING "values and images become tensors without it; leave it out"
 
-/* Names in torchvision, FFCV, albumentations, kornia, timm and TensorFlow. */
+/* Names of operations in torchvision, FFCV, albumentations, kornia, timm and
+   TensorFlow. */
 static const struct synonym synonyms[] = {
 	{ "randomhorizontalflip", "flip", NULL },
 	{ "horizontalflip", "flip", NULL },
@@ -286,7 +287,7 @@ static const struct synonym synonyms[] = {
 	{ "melspectrogram", NULL, PYTHON },
 };
 
-/* Also after InterpolationMode. and INTER_. */
+/* Values of arguments, also with the prefixes InterpolationMode. and INTER_. */
 static const struct synonym values[] = {
 	{ "area", "area", NULL },
 	{ "box", "area", NULL },
@@ -359,7 +360,7 @@ static const struct synonym *find_row(const struct synonym *rows, size_t n,
 	return NULL;
 }
 
-/* Parts of words; the first letters of both spellings are equal. */
+/* Parts of identifiers. Both spellings have the same first letter. */
 static const struct spelling {
 	const char *british;
 	const char *american;
@@ -395,7 +396,7 @@ const char *synonym_american(const char *word, char *out)
 		out[n++] = *word++;
 		if (!s)
 			continue;
-		/* No American spelling is longer: the word still fits. */
+		/* The American spelling is never longer, so it fits. */
 		memcpy(out + n, s->american + 1, strlen(s->american + 1));
 		n += strlen(s->american + 1);
 		word += strlen(s->british + 1);
@@ -426,7 +427,8 @@ const struct synonym *synonym_of_value(const char *word)
 	return find_row(values, ARRAY_LEN(values), word);
 }
 
-/* Whether a word is the name of a class in lower case, with `_'. */
+/* Whether an identifier is the name of a class in lower case, with `_' between
+   its parts. */
 static bool is_snake(const char *word, const char *theirs)
 {
 	for (const char *c = theirs; *c; c++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names that other libraries have for operations. Those with the same arguments
- * are accepted, others are explained.
+ * Names of operations in other libraries. If the arguments are the same, a
+ * pipeline accepts the name. Otherwise a message suggests an operation.
  */
 #ifndef LOADER_GRAPH_SYNONYM_H
 #define LOADER_GRAPH_SYNONYM_H
@@ -15,26 +15,29 @@ struct synonym {
 };
 
 /*
- * Returns the row of a word of another library, or NULL if the word is unknown.
- * Case and `_' do not count, so that a class and a function have one row.
+ * Returns the row of an operation's name in another library, or NULL for an
+ * unknown name. Ignores case and `_', so that a class and a function share a
+ * row.
  */
 const struct synonym *synonym_of(const char *word);
 
-/* Returns the row of a word that is the value of an argument, or NULL. */
+/* Returns the row of an argument's value in another library, or NULL. */
 const struct synonym *synonym_of_value(const char *word);
 
 /* The row at an index; NULL past the end. */
 const struct synonym *synonym_at(size_t i);
 
-/* "; did you mean `OURS'?" or "; CLAUSE" into `out`; "" for NULL. Returns out.
- */
+/* Writes "; did you mean `OURS'?" or "; CLAUSE" to `out`, or "" for NULL.
+   Returns `out`. */
 const char *synonym_text(const struct synonym *s, char *out, size_t size);
 
-/* A class name of torchvision that is accepted in place of an operation. */
+/* A class name of torchvision that a pipeline accepts in place of an
+   operation. */
 struct alias {
-	const char *theirs; /* also in lower case, with `_' between words */
+	const char *theirs; /* also valid in lower case, with `_' between its
+			       parts */
 	const char *ours;
-	const char *param;   /* the one with another default, or NULL */
+	const char *param;   /* parameter with another default, or NULL */
 	const char *initial; /* that default */
 };
 
@@ -47,9 +50,9 @@ const struct alias *alias_at(size_t i);
 enum { SYNONYM_AMERICAN_SIZE = 64 };
 
 /*
- * Writes a word of an operation or a choice in American spelling, as
- * `center_crop' for `centre_crop', to `out`, which has SYNONYM_AMERICAN_SIZE
- * bytes. Returns `out`, or NULL if the word does not change or is longer.
+ * Converts the name of an operation or a choice to American spelling, such as
+ * `center_crop' for `centre_crop'. `out` has SYNONYM_AMERICAN_SIZE bytes.
+ * Returns `out`, or NULL if the name does not change or is longer.
  */
 const char *synonym_american(const char *word, char *out);
 

@@ -18,7 +18,7 @@ static const char *infer(const struct args *args, const struct type *in,
 }
 
 const struct op user_op_op = {
-	.name = "own",
+	.name = "custom",
 	.help = "a C function in a file",
 	.kind = OP_PIXEL,
 	.infer = infer,
@@ -34,7 +34,7 @@ static bool is_identifier(const char *word)
 }
 
 /* One number, or one for each epoch. */
-static int bind_arg(struct user_op *own, const struct parse_arg *arg,
+static int bind_arg(struct user_op *custom, const struct parse_arg *arg,
 		    struct epochs *epochs, const struct diagnostic *c)
 {
 	struct schedule s = { .rest = arg->value };
@@ -43,19 +43,19 @@ static int bind_arg(struct user_op *own, const struct parse_arg *arg,
 	while (s.rest) {
 		if (schedule_next(&s))
 			return complain(c, arg->value_at, "%s: %s",
-					own->function, s.wrong);
+					custom->function, s.wrong);
 		if (token_number(s.numbers, s.end, &v))
 			return complain(c, arg->value_at,
 					"arguments of %s are numbers, not `%s'",
-					own->function, arg->value);
+					custom->function, arg->value);
 		if (epochs_reach(epochs, s.epoch))
-			own->args[own->num_args] = (float)v;
+			custom->args[custom->num_args] = (float)v;
 	}
-	own->num_args++;
+	custom->num_args++;
 	return 0;
 }
 
-static int bind_args(struct user_op *own, const struct parse *parse,
+static int bind_args(struct user_op *custom, const struct parse *parse,
 		     const struct parse_stage *stage, struct epochs *epochs,
 		     const struct diagnostic *c)
 {
@@ -69,8 +69,8 @@ static int bind_args(struct user_op *own, const struct parse *parse,
 			return complain(c, arg->value_at,
 					"%s takes %d numbers at most, without "
 					"names",
-					own->function, USER_OP_ARGS_MAX);
-		r = bind_arg(own, arg, epochs, c);
+					custom->function, USER_OP_ARGS_MAX);
+		r = bind_arg(custom, arg, epochs, c);
 	}
 	return r;
 }
@@ -79,58 +79,59 @@ int user_op_bind(const struct parse *parse, const struct parse_stage *stage,
 		 struct epochs *epochs, const struct diagnostic *c,
 		 struct user_op **out)
 {
-	struct user_op *own;
+	struct user_op *custom;
 	int r;
 
-	if (!is_identifier(stage->word) || !*stage->file ||
+	if (!is_identifier(stage->name) || !*stage->file ||
 	    strpbrk(stage->file, "\"\\"))
 		return complain(c, stage->at,
 				"write a custom operation as "
 				"\"FILE.c\".NAME(NUMBER, ...)");
-	own = calloc(1, sizeof(*own));
-	if (!own)
+	custom = calloc(1, sizeof(*custom));
+	if (!custom)
 		return -ENOMEM;
-	own->at = stage->at;
-	own->file = strdup(stage->file);
-	own->function = strdup(stage->word);
-	r = own->file && own->function ? bind_args(own, parse, stage, epochs, c)
-				       : -ENOMEM;
+	custom->at = stage->at;
+	custom->file = strdup(stage->file);
+	custom->function = strdup(stage->name);
+	r = custom->file && custom->function
+		    ? bind_args(custom, parse, stage, epochs, c)
+		    : -ENOMEM;
 	if (r)
-		user_op_close(own);
+		user_op_close(custom);
 	else
-		*out = own;
+		*out = custom;
 	return r;
 }
 
-void user_op_close(struct user_op *own)
+void user_op_close(struct user_op *custom)
 {
-	if (!own)
+	if (!custom)
 		return;
-	free(own->file);
-	free(own->function);
-	free(own->text);
-	free(own);
+	free(custom->file);
+	free(custom->function);
+	free(custom->text);
+	free(custom);
 }
 
-size_t user_op_num_operands(const struct user_op *own)
+size_t user_op_num_operands(const struct user_op *custom)
 {
-	return own->num_args + USER_OP_RANDOM;
+	return custom->num_args + USER_OP_RANDOM;
 }
 
-void user_op_operands(const struct user_op *own, struct uniform uniform,
+void user_op_operands(const struct user_op *custom, struct uniform uniform,
 		      float *out)
 {
-	memcpy(out, own->args, own->num_args * sizeof(*out));
-	/* 24 bits: more could be rounded up to 1. */
+	memcpy(out, custom->args, custom->num_args * sizeof(*out));
+	/* Use 24 bits, because more bits could round up to 1. */
 	for (size_t i = 0; i < USER_OP_RANDOM; i++)
-		out[own->num_args + i] =
+		out[custom->num_args + i] =
 			(float)(int)(uniform.next(uniform.arg) * 0x1p24) *
 			0x1p-24F;
 }
 
 /*
- * The first line that includes another file of the user, or NULL. The key of
- * compiled code would not contain the text of such a file.
+ * Finds the first line that includes another file of the user, or returns NULL.
+ * The key of compiled code would not depend on such a file.
  */
 static const char *find_include(const char *text)
 {
@@ -152,22 +153,22 @@ static const char *find_include(const char *text)
 	return NULL;
 }
 
-int user_op_load(struct user_op *own, const struct diagnostic *c)
+int user_op_load(struct user_op *custom, const struct diagnostic *c)
 {
 	const char *line;
 	size_t number = 1;
 	size_t size;
-	int r = read_file(own->file, USER_OP_FILE_MAX, &own->text, &size);
+	int r = read_file(custom->file, USER_OP_FILE_MAX, &custom->text, &size);
 
 	if (r)
-		return complain(c, own->at, "cannot read %s: %s", own->file,
-				strerror(-r));
-	line = find_include(own->text);
+		return complain(c, custom->at, "cannot read %s: %s",
+				custom->file, strerror(-r));
+	line = find_include(custom->text);
 	if (!line)
 		return 0;
-	for (const char *at = own->text; at < line; at++)
+	for (const char *at = custom->text; at < line; at++)
 		number += *at == '\n';
-	return complain(c, own->at,
-			"%s:%zu: only headers in <> can be included", own->file,
-			number);
+	return complain(c, custom->at,
+			"%s:%zu: only headers in <> can be included",
+			custom->file, number);
 }

@@ -286,8 +286,8 @@ static void name_of(const struct chain *chain, char *out, size_t size)
 	for (size_t i = 0; i < chain->num_nodes; i++) {
 		const struct node *n = &chain->nodes[i];
 
-		if (n->own)
-			add_word(out, size, n->own->function);
+		if (n->custom)
+			add_word(out, size, n->custom->function);
 		else if (n->op->kind == OP_POINT || n->op->kind == OP_PIXEL)
 			add_word(out, size, n->op->name);
 	}

@@ -93,18 +93,18 @@ static void put_point(struct emit_value *w, const struct node *n)
 	end_value(w);
 }
 
-static void put_own_call(struct emit_value *w, const struct node *n)
+static void put_custom_call(struct emit_value *w, const struct node *n)
 {
-	const struct user_op *own = n->own;
-	size_t random = n->first_operand + own->num_args;
+	const struct user_op *custom = n->custom;
+	size_t random = n->first_operand + custom->num_args;
 
 	code_add(w->code,
 		 "\t\tstruct beton_at at%u = { x + i, y, width, height,\n"
 		 "\t\t\t{ k[%zu], k[%zu], k[%zu], k[%zu] } };\n"
 		 "\t\t%s(v%u, &at%u",
 		 w->value, random, random + 1, random + 2, random + 3,
-		 own->function, w->value, w->value);
-	for (size_t i = 0; i < own->num_args; i++)
+		 custom->function, w->value, w->value);
+	for (size_t i = 0; i < custom->num_args; i++)
 		code_add(w->code, ", k[%zu]", n->first_operand + i);
 }
 
@@ -112,8 +112,8 @@ static void put_pixel(struct emit_value *w, const struct node *n)
 {
 	put_conversion(w, DTYPE_F4);
 	put_call(w, "float", "");
-	if (n->own) {
-		put_own_call(w, n);
+	if (n->custom) {
+		put_custom_call(w, n);
 	} else {
 		code_add(w->code, "\t\t%s(v%u", n->op->name, w->value);
 		put_operands(w, n, 0);
@@ -253,7 +253,7 @@ static bool is_used(const struct chain *const *chains, size_t count,
 static bool is_first_of_file(const struct chain *chain, const struct node *n)
 {
 	for (const struct node *at = chain->nodes; at < n; at++) {
-		if (at->own && !strcmp(at->own->file, n->own->file))
+		if (at->custom && !strcmp(at->custom->file, n->custom->file))
 			return false;
 	}
 	return true;
@@ -266,13 +266,15 @@ static void put_files(struct code *c, const struct chain *chain)
 	for (size_t i = 0; i < chain->num_nodes; i++) {
 		const struct node *n = &chain->nodes[i];
 
-		if (!n->own || !n->own->text || !is_first_of_file(chain, n))
+		if (!n->custom || !n->custom->text ||
+		    !is_first_of_file(chain, n))
 			continue;
 		if (!any)
 			code_put(c, "struct beton_at { int x, y, width, "
 				    "height; float random[4]; };\n");
 		any = true;
-		code_add(c, "#line 1 \"%s\"\n%s\n", n->own->file, n->own->text);
+		code_add(c, "#line 1 \"%s\"\n%s\n", n->custom->file,
+			 n->custom->text);
 	}
 	if (any)
 		code_put(c, "#line 1 \"pipeline\"\n");

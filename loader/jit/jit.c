@@ -265,7 +265,7 @@ static struct compiler_job job_of(const struct pointwise *stage,
 	return (struct compiler_job){
 		.source = stage->code,
 		.isa_flags = stage->isa->flags,
-		.is_user = stage->is_own,
+		.is_user = stage->is_custom,
 		.cancel = cancel,
 		.limit_ms = COMPILE_MS,
 	};
@@ -468,7 +468,7 @@ int jit_add(struct jit *jit, struct pointwise *stage, char **messages)
 	struct item *item;
 	int r = 0;
 
-	if (!jit->has_compiler && stage->is_own)
+	if (!jit->has_compiler && stage->is_custom)
 		return refuse(jit, messages);
 	if (!jit->has_compiler || atomic_load(&stage->kernel) ||
 	    pointwise_is_copy(stage)) {
@@ -486,7 +486,7 @@ int jit_add(struct jit *jit, struct pointwise *stage, char **messages)
 		return -ENOMEM;
 	key = NULL;
 	r = load_cached(jit, item);
-	if (r && stage->is_own)
+	if (r && stage->is_custom)
 		r = make(jit, item, &jit->interrupted, messages);
 	else if (r)
 		r = queue(jit, item);

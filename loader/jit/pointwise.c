@@ -108,11 +108,11 @@ static void init_facts(struct pointwise *stage, const struct chain *chain)
 		stage->num_floats +=
 			chain->num_operands / POINTWISE_CHANNELS * KERNEL_LANES;
 	for (size_t i = 0; i < chain->num_nodes; i++) {
-		stage->is_own |= chain->nodes[i].own != NULL;
+		stage->is_custom |= chain->nodes[i].custom != NULL;
 		stage->is_wide |= chain->nodes[i].op->kind == OP_PIXEL;
 	}
 	stage->is_of_bytes =
-		type->dtype == DTYPE_U1 && !stage->is_wide && !stage->is_own;
+		type->dtype == DTYPE_U1 && !stage->is_wide && !stage->is_custom;
 }
 
 void pointwise_set_kernel(struct pointwise *stage, kernel_fn *run,
@@ -164,7 +164,7 @@ int pointwise_init(struct pointwise *stage, const struct chain *chain,
 		if (stage->has_map)
 			byte_map_init(&stage->map, stage->table.of_8);
 	}
-	return stage->is_own ? 0 : find_prebuilt(stage);
+	return stage->is_custom ? 0 : find_prebuilt(stage);
 }
 
 void pointwise_fini(struct pointwise *stage)
@@ -613,7 +613,7 @@ bool pointwise_agrees(const struct pointwise *stage, kernel_fn *run)
 	float *scratch;
 	bool agrees;
 
-	if (stage->is_own)
+	if (stage->is_custom)
 		return true;
 	t = calloc(1, sizeof(*t));
 	scratch = calloc(stage->num_floats + 1, sizeof(*scratch));

@@ -49,7 +49,7 @@ struct pointwise {
 	bool plain;	   /* values do not change */
 	bool flat;	   /* kind of kernel, see */
 	bool varies;	   /* operands differ from sample to sample */
-	bool is_own;	   /* no definition but the kernel */
+	bool is_custom;	   /* no definition but the kernel */
 	bool is_wide;	   /* has OP_PIXEL: `table` is not used */
 	bool is_of_bytes;  /* the result of a byte is a byte */
 	bool has_map;	   /* unless operands vary: the same one for all

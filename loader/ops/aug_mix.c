@@ -34,14 +34,14 @@ static const struct param params[] = {
 		    .max = 0x1p10,
 		    .help = "weights have the distribution Dirichlet(alpha, ...)" },
 	[ALL_OPS] = { .name = "all_ops",
-		      .kind = PARAM_WORD,
+		      .kind = PARAM_CHOICE,
 		      .initial = "true",
-		      .words = "true|false",
+		      .choices = "true|false",
 		      .help = "include brightness, color, contrast, sharpness" },
 	[INTERPOLATION] = { .name = "interpolation",
-			    .kind = PARAM_WORD,
+			    .kind = PARAM_CHOICE,
 			    .initial = "bilinear",
-			    .words = "nearest|bilinear",
+			    .choices = "nearest|bilinear",
 			    .help = "how values between pixels are calculated" },
 	[FILL] = OP_PARAM_FILL,
 	OP_PARAM_GROUP,
@@ -91,7 +91,7 @@ static void run_chain(const struct args *args, struct uniform uniform,
 		      struct canvas *c)
 {
 	uint32_t severity = (uint32_t)args->arg[SEVERITY].number[0];
-	unsigned rows = args->arg[ALL_OPS].word == PARTIAL
+	unsigned rows = args->arg[ALL_OPS].choice == PARTIAL
 				? POLICY_AUG_MIX_PARTIAL
 				: policy_aug_mix.count;
 	uint32_t depth = 1 + op_below(DEPTHS, uniform);

@@ -10,9 +10,9 @@ enum { PAIRS = 25, BINS = 10 };
 
 static const struct param params[] = {
 	[POLICY] = { .name = "policy",
-		     .kind = PARAM_WORD,
+		     .kind = PARAM_CHOICE,
 		     .initial = "imagenet",
-		     .words = "imagenet|cifar10|svhn",
+		     .choices = "imagenet|cifar10|svhn",
 		     .help = "dataset for which the policy was learned" },
 	[INTERPOLATION] = OP_PARAM_WARP,
 	[FILL] = OP_PARAM_FILL,
@@ -124,7 +124,7 @@ static unsigned draw(const struct args *args, struct uniform uniform,
 {
 	unsigned count = 0;
 	const struct step *steps =
-		policies[args->arg[POLICY].word][op_below(PAIRS, uniform)];
+		policies[args->arg[POLICY].choice][op_below(PAIRS, uniform)];
 
 	for (unsigned i = 0; i < 2; i++) {
 		bool on = uniform.next(uniform.arg) <= steps[i].p;

@@ -3,8 +3,8 @@
 
 static const struct param params[] = {
 	{ .name = "what",
-	  .kind = PARAM_WORD,
-	  .words = "decoded",
+	  .kind = PARAM_CHOICE,
+	  .choices = "decoded",
 	  .help = "content of the cache" },
 	[OP_CACHE_SIZE] = { .name = "size",
 			    .kind = PARAM_BYTES,

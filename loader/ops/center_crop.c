@@ -40,7 +40,7 @@ static void draw(const struct args *args, struct uniform uniform,
 		out->from = (struct rect){ (in.width - 1) / 2,
 					   (in.height - 1) / 2, 1, 1 };
 	out->to = op_size(&args->arg[SIZE]);
-	out->how = (enum interpolation)args->arg[INTERPOLATION].word;
+	out->how = (enum interpolation)args->arg[INTERPOLATION].choice;
 }
 
 const struct op op_center_crop = {

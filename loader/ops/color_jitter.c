@@ -26,9 +26,9 @@ static const struct param params[] = {
 	[P] = OP_PARAM_P("1"),
 	[GROUP] = OP_PARAM_GROUP,
 	[LIKE] = { .name = "like",
-		   .kind = PARAM_WORD,
+		   .kind = PARAM_CHOICE,
 		   .initial = "ffcv",
-		   .words = "ffcv|torchvision",
+		   .choices = "ffcv|torchvision",
 		   .help = "implementation whose order, rounding and hue apply" },
 	{ 0 },
 };
@@ -248,7 +248,7 @@ static void jitter_in_turn(const struct args *args, struct uniform uniform,
 static void image(const struct args *args, const struct op_sample *sample,
 		  const struct image *image)
 {
-	if (args->arg[LIKE].word == TORCHVISION)
+	if (args->arg[LIKE].choice == TORCHVISION)
 		jitter_in_turn(args, sample->uniform, image);
 	else
 		jitter_image(args, sample->uniform, image);

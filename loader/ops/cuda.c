@@ -13,10 +13,10 @@ static const struct param params[] = {
 		     .help = "number of the GPU" },
 	[OP_DEVICE_PLACEMENT] = { .name = "placement",
 				  .old_name = "point",
-				  .kind = PARAM_WORD,
+				  .kind = PARAM_CHOICE,
 				  .initial = "gpu",
 				  /* 1: OP_DEVICE_AUTO */
-				  .words = "gpu,here|auto",
+				  .choices = "gpu,here|auto",
 				  .help = "execution device of the operations "
 					  "after it: always the GPU, or the one "
 					  "with more time left" },

@@ -3,9 +3,9 @@
 
 static const struct param params[] = {
 	{ .name = "quality",
-	  .kind = PARAM_WORD,
+	  .kind = PARAM_CHOICE,
 	  .initial = "default",
-	  .words = "default|exact|draft|gray|gray16|rgb|rgb16",
+	  .choices = "default|exact|draft|gray|gray16|rgb|rgb16",
 	  /* as enum quality */
 	  .help = "decode quality, or the channels of a grid" },
 	{ 0 },
@@ -25,7 +25,7 @@ static const char *enter_grid(int word, struct type *out)
 static const char *infer(const struct args *args, const struct type *in,
 			 struct type *out)
 {
-	int word = args->arg[0].word;
+	int word = args->arg[0].choice;
 
 	if (in->kind == TYPE_RAGGED && in->fresh)
 		return word < QUALITY_GRAY

@@ -70,8 +70,8 @@ static void warp_grid(const struct args *args, const struct op_sample *sample,
 		      const struct grid *in, const struct grid *out)
 {
 	const struct grid_warp warp = {
-		(enum warp_how)args->arg[INTERPOLATION].word, &args->arg[FILL],
-		&args->arg[LABEL]
+		(enum warp_how)args->arg[INTERPOLATION].choice,
+		&args->arg[FILL], &args->arg[LABEL]
 	};
 	const float *moves[2];
 
@@ -88,7 +88,7 @@ static void redraw(const struct args *args, const struct op_sample *sample,
 	op_color(&args->arg[FILL], fill);
 	draw_moves(args, sample, in->width, in->height, moves);
 	warp_displaced(moves[0], moves[1],
-		       (enum warp_how)args->arg[INTERPOLATION].word, fill, in,
+		       (enum warp_how)args->arg[INTERPOLATION].choice, fill, in,
 		       out, sample->seen);
 }
 

@@ -19,9 +19,9 @@ static const struct param params[] = {
 		     .max = OP_ROWS_MAX,
 		     .help = "number of rows; a shorter list stays as it is" },
 	[AT] = { .name = "at",
-		 .kind = PARAM_WORD,
+		 .kind = PARAM_CHOICE,
 		 .initial = "random",
-		 .words = "random|center|start|end",
+		 .choices = "random|center|start|end",
 		 .help = "position in the value" },
 	OP_PARAM_GROUP,
 	{ 0 },
@@ -43,7 +43,7 @@ static uint64_t most(const struct args *args, uint64_t rows)
 static uint64_t first_of(const struct args *args, struct uniform uniform,
 			 uint64_t left)
 {
-	switch (args->arg[AT].word) {
+	switch (args->arg[AT].choice) {
 	case CENTER:
 		return left / 2;
 	case START:

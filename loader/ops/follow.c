@@ -12,14 +12,14 @@ static const struct param params[] = {
 		 .kind = PARAM_NAME,
 		 .help = "name of the output of the image" },
 	[FORMAT] = { .name = "format",
-		     .kind = PARAM_WORD,
+		     .kind = PARAM_CHOICE,
 		     .initial = "xyxy",
-		     .words = "xyxy|xywh|cxcywh|xy", /* enum box_format */
+		     .choices = "xyxy|xywh|cxcywh|xy", /* enum box_format */
 		     .help = "meaning of the first numbers of a row" },
 	[COORDINATES] = { .name = "coordinates",
-			  .kind = PARAM_WORD,
+			  .kind = PARAM_CHOICE,
 			  .initial = "pixels",
-			  .words = "pixels|shares",
+			  .choices = "pixels|shares",
 			  .help = "shares: fractions of the image's width and height" },
 	[MIN_VISIBLE] = { .name = "min_visible",
 			  .kind = PARAM_REALS,
@@ -43,8 +43,8 @@ static const struct param params[] = {
 static struct box_rule rule_of(const struct args *args)
 {
 	return (struct box_rule){
-		.format = (enum box_format)args->arg[FORMAT].word,
-		.is_normalized = args->arg[COORDINATES].word,
+		.format = (enum box_format)args->arg[FORMAT].choice,
+		.is_normalized = args->arg[COORDINATES].choice,
 		.min_visible = args->arg[MIN_VISIBLE].number[0],
 		.min_size = args->arg[MIN_SIZE].number[0],
 	};

@@ -25,9 +25,9 @@ static const struct param params[] = {
 		     .max = 1e9,
 		     .help = "factor, or \"LEAST,MOST\"" },
 	[UNIT] = { .name = "unit",
-		   .kind = PARAM_WORD,
+		   .kind = PARAM_CHOICE,
 		   .initial = "factor",
-		   .words = "factor|db",
+		   .choices = "factor|db",
 		   .help = "unit of the factor; db: decibels, 20 log10 of it" },
 	OP_PARAM_GROUP,
 	{ 0 },
@@ -38,7 +38,7 @@ static const char *check(const struct args *args)
 	const struct arg *factor = &args->arg[FACTOR];
 
 	for (unsigned i = 0; i < factor->count; i++) {
-		if (args->arg[UNIT].word == UNIT_DB &&
+		if (args->arg[UNIT].choice == UNIT_DB &&
 		    (factor->number[i] > DB_MAX || factor->number[i] < -DB_MAX))
 			return "decibels are from -200 to 200";
 	}
@@ -56,7 +56,7 @@ static double draw(const struct args *args, struct uniform uniform)
 {
 	double v = op_within(&args->arg[FACTOR], uniform);
 
-	return args->arg[UNIT].word == UNIT_DB ? exact_exp(v * LOG_OF_DB) : v;
+	return args->arg[UNIT].choice == UNIT_DB ? exact_exp(v * LOG_OF_DB) : v;
 }
 
 static const char *list(const struct args *args, const struct op_sample *sample,

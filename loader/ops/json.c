@@ -15,10 +15,10 @@ static const enum dtype dtypes[] = {
 
 static const struct param params[] = {
 	[TYPE] = { .name = "type",
-		   .kind = PARAM_WORD,
+		   .kind = PARAM_CHOICE,
 		   .initial = "float32",
-		   .words = "float32|float64|float16|int64|int32|int16|int8|"
-			    "uint8",
+		   .choices = "float32|float64|float16|int64|int32|int16|int8|"
+			      "uint8",
 		   .help = "type of the numbers" },
 	[ROW] = { .name = "row",
 		  .kind = PARAM_INTEGERS,
@@ -41,7 +41,7 @@ static const char *infer(const struct args *args, const struct type *in,
 		       "first operation";
 	out->kind = TYPE_LIST;
 	out->is_array = false;
-	out->dtype = dtypes[args->arg[TYPE].word];
+	out->dtype = dtypes[args->arg[TYPE].choice];
 	out->ndim = args->arg[ROW].count;
 	for (uint32_t i = 0; i < out->ndim; i++) {
 		out->shape[i] = (uint64_t)args->arg[ROW].number[i];

@@ -16,7 +16,7 @@ static const struct param params[] = {
 		   .max_count = OP_NUMBERS_MAX,
 		   .min = 0,
 		   .max = 1,
-		   .words = "imagenet",
+		   .choices = "imagenet",
 		   .help = "mean of each channel, for values from 0 to "
 			   "1; or imagenet" },
 	[STD] = { .name = "std",
@@ -35,7 +35,7 @@ static const char *check(const struct args *args)
 {
 	const struct arg *mean = &args->arg[MEAN], *std = &args->arg[STD];
 
-	if (mean->word >= 0)
+	if (mean->choice >= 0)
 		return std->count ? "imagenet sets std too" : NULL;
 	if (!std->count)
 		return "std is missing";
@@ -58,7 +58,7 @@ static const char *infer(const struct args *args, const struct type *in,
 	out->dtype = DTYPE_F4;
 	if (wrong)
 		return wrong;
-	if (args->arg[MEAN].word >= 0 && channels != COLORS)
+	if (args->arg[MEAN].choice >= 0 && channels != COLORS)
 		return "has imagenet's means for three channels only";
 	return is_per_channel(&args->arg[MEAN], channels) &&
 			       is_per_channel(&args->arg[STD], channels)
@@ -70,7 +70,7 @@ static double constant(const struct args *args, int which, unsigned channel)
 {
 	const struct arg *arg = &args->arg[which];
 
-	if (args->arg[MEAN].word >= 0)
+	if (args->arg[MEAN].choice >= 0)
 		return imagenet[which][channel];
 	return arg->number[arg->count == 1 ? 0 : channel];
 }

@@ -22,9 +22,9 @@ static const struct param params[] = {
 			      "right, top and bottom, or "
 			      "\"LEFT,TOP,RIGHT,BOTTOM\"" },
 	[MODE] = { .name = "mode",
-		   .kind = PARAM_WORD,
+		   .kind = PARAM_CHOICE,
 		   .initial = "constant",
-		   .words = "constant|edge|reflect|symmetric",
+		   .choices = "constant|edge|reflect|symmetric",
 		   .help = "content of the new pixels" },
 	[FILL] = OP_PARAM_FILL,
 	[LABEL] = OP_PARAM_LABEL,
@@ -108,10 +108,10 @@ static void redraw(const struct args *args, const struct op_sample *sample,
 		   const struct image *in, const struct image *out)
 {
 	uint32_t left = padding_of(args, 0), top = padding_of(args, 1);
-	enum edge edge = (enum edge)(args->arg[MODE].word - 1);
+	enum edge edge = (enum edge)(args->arg[MODE].choice - 1);
 
 	(void)sample;
-	if (args->arg[MODE].word == CONSTANT) {
+	if (args->arg[MODE].choice == CONSTANT) {
 		surround(args, in, out);
 		return;
 	}
@@ -130,7 +130,7 @@ static void widen_row(const struct args *args, const struct grid *in,
 {
 	size_t pixel = grid_pixel_size(in);
 	uint32_t left = padding_of(args, 0);
-	enum edge edge = (enum edge)(args->arg[MODE].word - 1);
+	enum edge edge = (enum edge)(args->arg[MODE].choice - 1);
 
 	memcpy(to + left * pixel, row, in->width * pixel);
 	for (uint32_t x = 0; x < out->width; x++) {
@@ -148,7 +148,7 @@ static void widen_row(const struct args *args, const struct grid *in,
 static void repeat_grid(const struct args *args, const struct grid *in,
 			const struct grid *out)
 {
-	enum edge edge = (enum edge)(args->arg[MODE].word - 1);
+	enum edge edge = (enum edge)(args->arg[MODE].choice - 1);
 	uint32_t top = padding_of(args, 1);
 
 	for (uint32_t f = 0; f < out->frames; f++) {
@@ -171,7 +171,7 @@ static void pad_grid(const struct args *args, const struct op_sample *sample,
 	struct grid target = *out;
 
 	(void)sample;
-	if (args->arg[MODE].word != CONSTANT) {
+	if (args->arg[MODE].choice != CONSTANT) {
 		repeat_grid(args, in, out);
 		return;
 	}

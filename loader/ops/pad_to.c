@@ -17,7 +17,7 @@ static const struct param params[] = {
 		     .max_count = 1,
 		     .min = 1,
 		     .max = OP_ROWS_MAX,
-		     .words = "batch",
+		     .choices = "batch",
 		     .help = "number of rows; batch: that of the batch's "
 			     "longest list" },
 	[VALUE] = { .name = "value",
@@ -29,9 +29,9 @@ static const struct param params[] = {
 		    .max = 0x1p53,
 		    .help = "value of the new rows" },
 	[SIDE] = { .name = "side",
-		   .kind = PARAM_WORD,
+		   .kind = PARAM_CHOICE,
 		   .initial = "right",
-		   .words = "right|left",
+		   .choices = "right|left",
 		   .help = "side of the new rows" },
 	[MULTIPLE] = { .name = "multiple",
 		       .kind = PARAM_INTEGERS,
@@ -46,7 +46,7 @@ static const struct param params[] = {
 
 static bool is_of_batch(const struct args *args)
 {
-	return args->arg[LENGTH].word >= 0;
+	return args->arg[LENGTH].choice >= 0;
 }
 
 static const char *check(const struct args *args)
@@ -72,7 +72,7 @@ static const char *infer(const struct args *args, const struct type *in,
 	out->padding = (struct padding){
 		.value = args->arg[VALUE].number[0],
 		.multiple = (uint32_t)args->arg[MULTIPLE].number[0],
-		.left = args->arg[SIDE].word == LEFT,
+		.left = args->arg[SIDE].choice == LEFT,
 	};
 	if (is_of_batch(args))
 		return NULL;
@@ -103,10 +103,10 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 	uint64_t added = (length - kept) * op_elements(in->type);
 
 	(void)sample;
-	if (args->arg[SIDE].word == LEFT)
+	if (args->arg[SIDE].choice == LEFT)
 		to = fill(to, args, out->dtype, added);
 	to = mempcpy(to, in->values, kept * op_row_bytes(in->type));
-	if (args->arg[SIDE].word == RIGHT)
+	if (args->arg[SIDE].choice == RIGHT)
 		fill(to, args, out->dtype, added);
 	*rows = in->rows;
 	return NULL;

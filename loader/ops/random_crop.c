@@ -34,13 +34,13 @@ static const struct param params[] = {
 			    .max_count = 1,
 			    .min = 0,
 			    .max = 1,
-			    .words = "false|true",
+			    .choices = "false|true",
 			    .help = "pad sides that are too short" },
 	[FILL] = OP_PARAM_FILL,
 	[MODE] = { .name = "mode",
-		   .kind = PARAM_WORD,
+		   .kind = PARAM_CHOICE,
 		   .initial = "constant",
-		   .words = "constant|edge|reflect|symmetric",
+		   .choices = "constant|edge|reflect|symmetric",
 		   .help = "content of the margin" },
 	[GROUP] = OP_PARAM_GROUP,
 	[LABEL] = OP_PARAM_LABEL,
@@ -59,7 +59,7 @@ static bool pads_if_needed(const struct args *args)
 {
 	const struct arg *arg = &args->arg[PAD_IF_NEEDED];
 
-	return arg->count ? arg->number[0] > 0 : arg->word > 0;
+	return arg->count ? arg->number[0] > 0 : arg->choice > 0;
 }
 
 /* An axis: the image's pixels lie in [before, before + side) of `all`. */
@@ -182,7 +182,7 @@ static struct cover cover_of(const struct crop_side *a, uint32_t start)
 static void put_beside(const struct args *args, int64_t at, uint32_t side,
 		       const uint8_t *row, uint8_t *to)
 {
-	enum edge edge = (enum edge)(args->arg[MODE].word - EDGES);
+	enum edge edge = (enum edge)(args->arg[MODE].choice - EDGES);
 
 	memcpy(to, row + 3 * (size_t)edge_pixel(edge, at, side), 3);
 }
@@ -239,7 +239,7 @@ static void redraw(const struct args *args, const struct op_sample *sample,
 	uint32_t top = draw_start(&y, sample->uniform);
 	uint32_t left = draw_start(&x, sample->uniform);
 	struct cover across = cover_of(&x, left), down = cover_of(&y, top);
-	int word = args->arg[MODE].word;
+	int word = args->arg[MODE].choice;
 
 	if (word == CONSTANT) {
 		surround(args, &across, &down, in, out);
@@ -295,9 +295,9 @@ static void crop_grid(const struct args *args, const struct op_sample *sample,
 	uint32_t top = draw_start(&y, sample->uniform);
 	uint32_t left = draw_start(&x, sample->uniform);
 	struct cover across = cover_of(&x, left), down = cover_of(&y, top);
-	enum edge edge = (enum edge)(args->arg[MODE].word - EDGES);
+	enum edge edge = (enum edge)(args->arg[MODE].choice - EDGES);
 
-	if (args->arg[MODE].word == CONSTANT) {
+	if (args->arg[MODE].choice == CONSTANT) {
 		surround_grid(args, &across, &down, in, out);
 		return;
 	}

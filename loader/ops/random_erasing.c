@@ -36,7 +36,7 @@ static const struct param params[] = {
 		    .max_count = 3,
 		    .min = 0,
 		    .max = 255,
-		    .words = "random",
+		    .choices = "random",
 		    .help = "color, one number or \"R,G,B\"; random: noise" },
 	OP_PARAM_GROUP,
 	{ 0 },

@@ -34,7 +34,7 @@ static void draw(const struct args *args, struct uniform uniform,
 	out->from =
 		op_draw_crop(&args->arg[SCALE], &args->arg[RATIO], uniform, in);
 	out->to = op_size(&args->arg[SIZE]);
-	out->how = (enum interpolation)args->arg[INTERPOLATION].word;
+	out->how = (enum interpolation)args->arg[INTERPOLATION].choice;
 }
 
 const struct op op_random_resized_crop = {

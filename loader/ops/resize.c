@@ -19,9 +19,9 @@ static const struct param params[] = {
 		       .max = OP_SIZE_MAX,
 		       .help = "limit of the longer side (default: none)" },
 	[SIDE] = { .name = "side",
-		   .kind = PARAM_WORD,
+		   .kind = PARAM_CHOICE,
 		   .initial = "shorter",
-		   .words = "shorter|longer",
+		   .choices = "shorter|longer",
 		   .help = "side that one number sets" },
 	{ 0 },
 };
@@ -50,7 +50,7 @@ static struct sides sides_of(const struct args *args, struct sides in)
 	const struct arg *most = &args->arg[MAX_SIZE];
 	uint64_t longer, limit;
 
-	if (args->arg[SIDE].word == LONGER)
+	if (args->arg[SIDE].choice == LONGER)
 		return (struct sides){
 			limited(scaled(size, in.shorter, in.longer)), size
 		};
@@ -78,7 +78,7 @@ static struct size target(const struct args *args, struct size in)
 static const char *check(const struct args *args)
 {
 	const struct arg *size = &args->arg[SIZE], *most = &args->arg[MAX_SIZE];
-	bool longer = args->arg[SIDE].word == LONGER;
+	bool longer = args->arg[SIDE].choice == LONGER;
 
 	if (size->count == 2 && (most->count || longer))
 		return "\"H,W\" sets both sides: max_size and "
@@ -113,7 +113,7 @@ static void draw(const struct args *args, struct uniform uniform,
 	(void)uniform;
 	out->from = (struct rect){ .width = in.width, .height = in.height };
 	out->to = target(args, in);
-	out->how = (enum interpolation)args->arg[INTERPOLATION].word;
+	out->how = (enum interpolation)args->arg[INTERPOLATION].choice;
 }
 
 const struct op op_resize = {

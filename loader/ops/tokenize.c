@@ -22,9 +22,9 @@ static const struct param params[] = {
 			 .kind = PARAM_NAME,
 			 .help = "file of one token per line, such as BERT's vocab.txt" },
 	[LOWER] = { .name = "lower",
-		    .kind = PARAM_WORD,
+		    .kind = PARAM_CHOICE,
 		    .initial = "true",
-		    .words = "true|false",
+		    .choices = "true|false",
 		    .help = "convert ASCII capitals to lower case" },
 	[UNKNOWN] = { .name = "unknown",
 		      .kind = PARAM_NAME,
@@ -129,7 +129,7 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 {
 	const struct tokenizer *t = args->loaded;
 	struct words words = { in->values, (const char *)in->values + in->rows,
-			       args->arg[LOWER].word == TRUE };
+			       args->arg[LOWER].choice == TRUE };
 	char word[WORD_BYTES];
 	int32_t *at = to;
 	size_t size, n;

@@ -23,9 +23,9 @@ static const struct param params[] = {
 			       .max = OP_SIZE_MAX,
 			       .help = "distance from one frame to the next, in frames" },
 	[AT] = { .name = "at",
-		 .kind = PARAM_WORD,
+		 .kind = PARAM_CHOICE,
 		 .initial = "random",
-		 .words = "random|center|start",
+		 .choices = "random|center|start",
 		 .help = "position in the value" },
 	OP_PARAM_GROUP,
 	{ 0 },
@@ -60,9 +60,9 @@ static uint32_t first(const struct args *args, struct uniform uniform,
 	uint32_t span = span_of(args);
 	uint32_t places = frames < span ? 1 : frames - span + 1;
 
-	if (args->arg[AT].word == CENTER)
+	if (args->arg[AT].choice == CENTER)
 		return (places - 1) / 2;
-	return args->arg[AT].word == START ? 0 : op_below(places, uniform);
+	return args->arg[AT].choice == START ? 0 : op_below(places, uniform);
 }
 
 const struct op op_window = {

@@ -40,7 +40,8 @@ static int run_step(struct arrays *a, const struct worker_job *job,
 }
 
 /*
- * The memory for the result of step i from the end; NULL: the message is set.
+ * Returns the memory for the result of operation i, counted from the end. On
+ * failure, sets the message and returns NULL.
  */
 void *arrays_result(struct arrays *a, size_t i, const struct type *type)
 {
@@ -64,7 +65,7 @@ size_t arrays_steps(const struct chain *chain)
 }
 
 /*
- * Runs the last `left` operations of the chain, at least one, on bytes of its
+ * Runs the last `left` operations of the chain, at least one, on bytes of the
  * source's type.
  */
 int arrays_run(struct arrays *a, const struct worker_job *job,

@@ -5,13 +5,13 @@
 
 enum { CHANNELS = 3 };
 
-/* Rows have no gaps between them, since a gap would be stored too. */
+/* Rows have no gaps, because the cache would store gaps too. */
 static uint64_t plane_size(const struct baseline_component *c)
 {
 	return (uint64_t)c->width * c->height;
 }
 
-/* The struct itself serves as the slack before the first plane. */
+/* The struct itself is the slack before the first plane. */
 _Static_assert(sizeof(struct cached_image) >= BASELINE_SLACK, "slack");
 
 uint64_t cached_image_size_of_planes(const struct baseline_image *jpeg)
@@ -30,8 +30,8 @@ uint64_t cached_image_size_of_pixels(uint32_t width, uint32_t height)
 }
 
 /*
- * Copies the description without pointers into the JPEG, which only decoding
- * needs.
+ * Copies the description without its pointers into the JPEG, because only
+ * decoding needs them.
  */
 static struct baseline_image without_bytes(const struct baseline_image *jpeg)
 {

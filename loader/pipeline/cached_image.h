@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An image that is kept from epoch to epoch, in one block of memory that never
- * moves. It holds the planes of a whole baseline JPEG, or pixels, and the view
- * of them.
+ * A cached image in one block of memory that never moves. It contains the
+ * planes of a whole baseline JPEG, or pixels, and the view of them.
  */
 #ifndef LOADER_PIPELINE_CACHED_IMAGE_H
 #define LOADER_PIPELINE_CACHED_IMAGE_H
@@ -14,17 +13,17 @@
 
 /* The samples follow the struct. */
 struct cached_image {
-	uint32_t width; /* of the value that it was made of */
+	uint32_t width; /* of the value that is its source */
 	uint32_t height;
-	struct rect view; /* as in a frame */
+	struct rect view; /* view, as in a frame */
 	bool mirror;
 	bool has_planes; /* planes of `jpeg`; else `image` */
 	struct image image;
-	struct baseline_image jpeg; /* points to no bytes of the JPEG */
+	struct baseline_image jpeg; /* has no pointers to bytes of the JPEG */
 	struct baseline_plane planes[BASELINE_COMPONENTS];
 };
 
-/* Bytes of the struct with its samples. */
+/* Return the bytes of the struct with its samples. */
 uint64_t cached_image_size_of_planes(const struct baseline_image *jpeg);
 uint64_t cached_image_size_of_pixels(uint32_t width, uint32_t height);
 

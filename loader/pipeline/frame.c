@@ -16,8 +16,8 @@
 #include "loader/util/stages.h"
 
 /*
- * Rows to resize at a time. They stay in the first cache until the pointwise
- * stage reads them.
+ * Number of rows to resize at a time. They fit into the CPU's first-level cache
+ * until the pointwise stage reads them.
  */
 enum { BAND_ROWS = 4 };
 
@@ -33,9 +33,9 @@ struct frame {
 	bool mirror;  /* the view's left and right are exchanged */
 	bool resizes; /* resize the view by `resize` */
 	struct resize resize;
-	bool started;  /* rows are coming, */
-	bool planes;   /* from `planar`, else from `lines` */
-	uint32_t next; /* row of the result */
+	bool started;  /* rows have started, */
+	bool planes;   /* rows are from `planar`, else from `lines` */
+	uint32_t next; /* next row of the result */
 	struct scanlines *lines;
 	struct resampler *resampler;
 	struct baseline *baseline;
@@ -86,7 +86,7 @@ const char *frame_message(const struct frame *f)
 	return f->message;
 }
 
-/* Returns the result of lines_*(), with its message. */
+/* Returns the result `r` of a lines_*() function, and copies its message. */
 static int lines_result(struct frame *f, int r)
 {
 	if (r)
@@ -158,7 +158,7 @@ int frame_start(struct frame *f, const struct pipeline_value *value,
 	return value->mode == BETON_MODE_RAW ? start_raw(f) : start_jpeg(f);
 }
 
-/* Uses the cached image from now on. */
+/* Continues with the cached image. */
 static void take_up(struct frame *f, const struct cached_image *kept)
 {
 	f->is_baseline = kept->has_planes;
@@ -228,8 +228,8 @@ static int decode_planes(struct frame *f, const struct baseline_image *image,
 }
 
 /*
- * As decode_planes(), or from all planes if they are there. All planes are
- * never reduced.
+ * Decodes the planes of a part like decode_planes(), or selects the part if all
+ * planes are present. All planes always have full size.
  */
 static int find_planes(struct frame *f, const struct baseline_image *image,
 		       const struct rect *part,
@@ -241,7 +241,7 @@ static int find_planes(struct frame *f, const struct baseline_image *image,
 	return 0;
 }
 
-/* Resizes planes. -ENOTSUP: only pixels can be resized so. */
+/* Resizes planes. Returns -ENOTSUP if only pixels support the resize. */
 static int start_planes(struct frame *f)
 {
 	struct planar_view view = { f->view, f->mirror, 1 };
@@ -281,7 +281,7 @@ static int start_pixels(struct frame *f, const struct rect *part)
 		r = scanlines_of_planes(f->lines, &f->jpeg, planes, part);
 	if (!r || r == -ENOMEM)
 		return r;
-	/* libjpeg decides about files that the planes' decoder refuses. */
+	/* If the built-in decoder refuses a file, libjpeg decides. */
 	return lines_result(f, scanlines_of_jpeg(f->lines, v->bytes, v->size,
 						 part, f->decode_ns));
 }
@@ -300,7 +300,7 @@ static int start_lines(struct frame *f)
 	return start_pixels(f, &part);
 }
 
-/* Starts the rows. Crops, mirrors and resizes are complete. */
+/* Starts the rows, after all crops, mirrors and resizes. */
 static int start_rows(struct frame *f)
 {
 	int r = start_planes(f);
@@ -320,7 +320,7 @@ static int row_of(void *arg, uint32_t y, const uint8_t **pixels)
 	return scanlines_row(f->lines, y, f->mirror, pixels);
 }
 
-/* Collects all rows of the result in one image. */
+/* Copies all rows of the result to one image. */
 static void planes_to_pixels(struct frame *f, const struct image *out)
 {
 	uint8_t *to = out->pixels;
@@ -334,7 +334,7 @@ static void planes_to_pixels(struct frame *f, const struct image *out)
 							  [y * in.stride + x];
 }
 
-/* The next rows of the resize. */
+/* Returns the next rows of the resize. */
 static int resize_rows(struct frame *f, const struct image *out)
 {
 	const struct row_source source = { row_of, f };
@@ -342,7 +342,7 @@ static int resize_rows(struct frame *f, const struct image *out)
 	return lines_result(f, resample_rows(f->resampler, &source, out));
 }
 
-/* Performs the noted resize, row by row. */
+/* Runs the pending resize, row by row. */
 static int fill_resized(struct frame *f, const struct image *out)
 {
 	if (!f->planes)
@@ -351,7 +351,7 @@ static int fill_resized(struct frame *f, const struct image *out)
 	return 0;
 }
 
-/* Performs the noted resize. The frame then consists of its pixels. */
+/* Runs the pending resize. Afterwards the frame consists of its pixels. */
 static int settle(struct frame *f)
 {
 	struct buffer *b = &f->buffers[f->turn];
@@ -382,7 +382,7 @@ static int settle(struct frame *f)
 
 /* --- keeping --- */
 
-/* The part of an image to keep. */
+/* Returns the part of an image to cache. */
 struct keeping {
 	uint64_t (*size)(const struct frame *f);
 	int (*fill)(struct frame *f, struct cached_image *k);
@@ -395,7 +395,7 @@ static uint64_t size_of_resized(const struct frame *f)
 }
 
 /*
- * Whether rows may be made of planes. Other rows are exact from libjpeg alone.
+ * Whether planes give exact rows. Otherwise only libjpeg does.
  */
 static bool uses_planes(const struct frame *f)
 {
@@ -419,7 +419,7 @@ static int decode_whole(struct frame *f,
 }
 
 /*
- * Keeps planes only if all of them are right. Damage beside the wanted part
+ * Caches planes only if all of them are intact. Damage outside the current part
  * would change a later, larger part.
  */
 static int keep_resized(struct frame *f, struct cached_image *k)
@@ -434,7 +434,8 @@ static int keep_resized(struct frame *f, struct cached_image *k)
 	k->mirror = false;
 	if (uses_planes(f)) {
 		r = decode_whole(f, planes);
-		/* Draft quality resizes reduced planes instead. */
+		/* Draft quality resizes reduced planes, which the cache does
+		   not store. */
 		if (!r && f->quality != QUALITY_DRAFT)
 			f->whole = planes;
 	}
@@ -487,7 +488,7 @@ static const struct keeping RESIZED = { size_of_resized, keep_resized };
 static const struct keeping PLANES = { size_of_planes, keep_planes };
 static const struct keeping PIXELS = { size_of_pixels, keep_pixels };
 
-/* NULL: keeping gains nothing. */
+/* NULL: caching has no benefit. */
 static const struct keeping *what_to_keep(const struct frame *f)
 {
 	if (f->resizes)
@@ -497,7 +498,7 @@ static const struct keeping *what_to_keep(const struct frame *f)
 	return uses_planes(f) ? &PLANES : &PIXELS;
 }
 
-void frame_keep(struct frame *f, struct value_store *cache, uint64_t id)
+void frame_cache(struct frame *f, struct value_store *cache, uint64_t id)
 {
 	const struct keeping *what = what_to_keep(f);
 	struct cached_image *k =
@@ -556,7 +557,7 @@ int frame_decode(struct frame *f)
 	return r;
 }
 
-/* The next rows, resized or not. */
+/* Returns the next rows, resized if a resize is pending. */
 static int next_rows(struct frame *f, struct image *out)
 {
 	const struct rect *part = &f->resize.part;
@@ -617,7 +618,7 @@ int frame_next(struct frame *f, struct band *band, bool *mirror)
 		r = pixels_band(f, band);
 	if (r)
 		return r;
-	/* A resize mirrors by itself. */
+	/* A resize includes the mirroring. */
 	*mirror = f->mirror && !f->resizes;
 	f->next += band->rows;
 	return 0;

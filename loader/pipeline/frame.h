@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An image on its way through geometry. A frame starts as a value that is not
- * decoded. Crops and mirrors only move its view, and a resize is only noted, so
- * that the frame decodes no more than the result needs. It computes nothing
- * until another resize needs the pixels of the one before, or until the end.
- * Then pixels pass from the decoder to the result a few rows at a time.
+ * An image during the geometry of a pipeline. A frame starts as an undecoded
+ * value. Crops and mirrors only move its view, and a resize stays pending, so
+ * that the frame decodes no more than the result needs. The frame computes
+ * pixels only at the end, or when a second resize needs the result of the
+ * first. Then it converts a few rows at a time from the decoder to the result.
  */
 #ifndef LOADER_PIPELINE_FRAME_H
 #define LOADER_PIPELINE_FRAME_H
@@ -22,16 +22,17 @@ int frame_open(struct frame **out);
 void frame_close(struct frame *f);
 
 /*
- * Starts on a new value, which must live until the next one. Adds the time of
- * decoding to *decode_ns, if that is not NULL. -EINVAL: the value's size
- * contradicts its description; -EBADMSG: it cannot be decoded.
+ * Starts a new value, which must outlive the frame's use of it. If decode_ns is
+ * not NULL, adds the time of decoding to it, in nanoseconds. Returns -EINVAL if
+ * the value's size contradicts its description, or -EBADMSG if it is
+ * undecodable.
  */
 int frame_start(struct frame *f, const struct pipeline_value *value,
 		enum quality quality, uint64_t *decode_ns);
 
 /*
- * Continues a value from frame_keep()'s image, instead of frame_start() and the
- * steps before it. False: the image is of another value.
+ * Starts from an image of frame_cache(), instead of frame_start() and the steps
+ * before frame_cache(). Returns false if the image belongs to another value.
  */
 bool frame_resume(struct frame *f, const struct pipeline_value *value,
 		  enum quality quality, const struct cached_image *kept,
@@ -40,36 +41,34 @@ bool frame_resume(struct frame *f, const struct pipeline_value *value,
 /*
  * Caches the image at this point of the chain. After a resize, it stores the
  * pixels. Otherwise it stores the whole decoded JPEG, as planes if the rest of
- * the chain reads planes. All later steps give the same bits, or the same
- * failure, as without the call. If there is no room, or if the whole image
- * cannot be decoded or differs from a decoded part, it stores nothing and
- * changes nothing. It stores no raw images before a resize, and no JPEGs in
- * draft quality, because the size at which they are decoded depends on later
- * steps.
+ * the chain reads planes. All later steps have the same result as without the
+ * call. If there is no room, or if the whole image is undecodable or differs
+ * from a decoded part, the call does nothing. It ignores raw images before a
+ * resize. It also ignores JPEGs in draft quality, because their decoded size
+ * depends on later steps.
  */
-void frame_keep(struct frame *f, struct value_store *cache, uint64_t id);
+void frame_cache(struct frame *f, struct value_store *cache, uint64_t id);
 
-/* Crops the view to `part`; exchanges the view's left and right. */
+/* Crop the view to `part`, and exchange its left and right. */
 void frame_crop(struct frame *f, const struct rect *part);
 void frame_mirror(struct frame *f);
 
-/* Resizes the view. -EBADMSG, -ENOMEM */
+/* Resizes the view. Returns -EBADMSG or -ENOMEM. */
 int frame_resample(struct frame *f, enum interpolation how, struct size to);
 
 /*
- * Decodes the needed part of a value that is not decoded yet, and does nothing
- * else.
+ * Only decodes the required part of the value, if it is not decoded yet.
  */
 int frame_decode(struct frame *f);
 
 /*
- * The next rows of the view, valid until the next call. band->rows is 0 after
- * the last. *mirror: the caller still has to exchange left and right. -EBADMSG,
- * -ENOMEM
+ * Returns the next rows of the view, valid until the next call. After the last
+ * row, band->rows is 0. If *mirror is set, the caller has to exchange left and
+ * right. Returns -EBADMSG or -ENOMEM.
  */
 int frame_next(struct frame *f, struct band *band, bool *mirror);
 
-/* The reason why the last call failed; valid until the next call. */
+/* Returns the reason of the last failure. Valid until the next call. */
 const char *frame_message(const struct frame *f);
 
 #endif

@@ -26,10 +26,10 @@ struct coded {
 struct grid_source {
 	const struct pipeline_value *value;
 	const struct type *from; /* of the value */
-	struct grid shape;	 /* of what it becomes */
-	struct image_list list;	 /* of bytes; else of none */
-	struct coded one;	 /* the image that is decoded */
-	uint32_t first;		 /* frames, as chosen */
+	struct grid shape;	 /* type of the grid */
+	struct image_list list;	 /* images of a bytes field; else empty */
+	struct coded one;	 /* the decoded image */
+	uint32_t first;		 /* chosen frames */
 	uint32_t stride;
 	bool is_chosen;
 	struct frame *frame;
@@ -101,7 +101,7 @@ static int start_image(struct grid_source *s)
 	return 0;
 }
 
-/* The size of an image in bytes. */
+/* Sets the size of an encoded image. */
 static int measure(struct grid_source *s, const struct coded *c,
 		   struct size *out)
 {
@@ -332,7 +332,7 @@ static int part_of_png(struct grid_source *s, const struct rect *part,
 	return 0;
 }
 
-/* The part of the image that is `one`. */
+/* Writes the part of the image `one`. */
 static int part_of_one(struct grid_source *s, const struct rect *part,
 		       struct grid *out)
 {
@@ -348,7 +348,7 @@ static int part_of_one(struct grid_source *s, const struct rect *part,
 				  : rgb_of_jpeg(s, part, out);
 }
 
-/* The part of every chosen frame. */
+/* Writes the part of every chosen frame. */
 static int part_of_list(struct grid_source *s, const struct rect *part,
 			struct grid *out)
 {

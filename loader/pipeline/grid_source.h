@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first grid of a chain, made of a value: an array as it is, classes or
- * gray of an image, PNGs and JPEGs in bytes, one or a list of them. Its size is
- * known before a pixel is decoded, so that only a part has to be.
+ * Converts a value to the first grid of a chain. The value is an array, an
+ * image (for classes or gray), or bytes with one PNG or JPEG or a list of them.
+ * The size of the grid is available before decoding, so that the source decodes
+ * only the required part.
  */
 #ifndef LOADER_PIPELINE_GRID_SOURCE_H
 #define LOADER_PIPELINE_GRID_SOURCE_H
@@ -18,27 +19,28 @@ int grid_source_open(struct grid_source **out);
 void grid_source_close(struct grid_source *s);
 
 /*
- * Starts on a value, which must live until the next one: `type` is that of the
- * grid to be made of it, `from` that of the value. Sets the shape of `out`,
- * without values. -EINVAL, -EBADMSG
+ * Starts a value of type `from`, which must outlive its use, to make a grid of
+ * type `type`. Sets the shape of `out`, but no values. Returns -EINVAL or
+ * -EBADMSG.
  */
 int grid_source_start(struct grid_source *s, const struct type *from,
 		      const struct type *type,
 		      const struct pipeline_value *value, struct grid *out);
 
-/* Chooses `count` frames from `first` on, before a part is made. Beyond the
-   last frame comes the last. */
+/* Chooses `count` frames from `first` on. Call it before a part is made.
+   Repeats the last frame if there are too few. */
 void grid_source_window(struct grid_source *s, uint32_t first, uint32_t stride,
 			uint32_t count, struct grid *out);
 
 /*
- * Makes the part of the grid, in the source's memory or the value's, valid
- * until the next start. Never written to. -EINVAL, -EBADMSG, -ENOMEM
+ * Sets `out` to a part of the grid, in memory of the source or of the value,
+ * which you must not change. Valid until the next start. Returns -EINVAL,
+ * -EBADMSG or -ENOMEM.
  */
 int grid_source_part(struct grid_source *s, const struct rect *part,
 		     struct grid *out);
 
-/* The reason why the last call failed; valid until the next call. */
+/* Returns the reason of the last failure. Valid until the next call. */
 const char *grid_source_message(const struct grid_source *s);
 
 #endif

@@ -18,15 +18,16 @@
 struct grid_worker {
 	struct grid_source *source;
 	struct grid_resizer *resizer;
-	struct buffer buffers[2]; /* a step reads one and fills the other */
+	struct buffer buffers[2]; /* operations read one and write the other */
 	struct buffer scratch;
 	unsigned turn;
 	const struct worker_job *job;
-	struct grid now;  /* the result so far, before the view */
-	struct rect view; /* of `now`, or of the value that it will be */
+	struct grid now;  /* the current result, before the view */
+	struct rect view; /* view of `now`, or of the value before `now` has
+			     values */
 	bool mirror;	  /* the view's left and right are exchanged */
 	bool is_made;	  /* `now` has values */
-	struct type type; /* of the result so far */
+	struct type type; /* type of the current result */
 	char message[320];
 };
 
@@ -68,7 +69,7 @@ static int no_memory(struct grid_worker *w, const struct grid *g)
 	return -ENOMEM;
 }
 
-/* Memory for the next result. */
+/* Returns memory for the next result. */
 static int find_room(struct grid_worker *w, struct grid *out)
 {
 	struct buffer *b = &w->buffers[w->turn];
@@ -82,8 +83,8 @@ static int find_room(struct grid_worker *w, struct grid *out)
 	return 0;
 }
 
-/* Makes the part of the value that the view shows, if there are no values yet,
-   and narrows the grid to the view. */
+/* If there are no values yet, makes the part in the view. Narrows the grid to
+   the view. */
 static int make(struct grid_worker *w)
 {
 	uint64_t *ns = w->job->decode_ns;
@@ -99,14 +100,15 @@ static int make(struct grid_worker *w)
 			 grid_source_message(w->source));
 	if (ns && !w->is_made)
 		*ns += stage_now_ns() - start;
-	w->now.mask = w->type.mask; /* the source has no such property */
+	w->now.mask = w->type.mask; /* unset, because the source has no such
+				       property */
 	w->is_made = true;
 	w->view = (struct rect){ .width = w->view.width,
 				 .height = w->view.height };
 	return r;
 }
 
-/* The same, and exchanges left and right if the view does. */
+/* Narrows the grid to the view, and mirrors it if the view is mirrored. */
 static int settle(struct grid_worker *w)
 {
 	struct grid out;
@@ -124,7 +126,7 @@ static int settle(struct grid_worker *w)
 	return 0;
 }
 
-/* Takes `out` as the result so far. */
+/* Makes `out` the current result. */
 static void go_on(struct grid_worker *w, const struct grid *out)
 {
 	w->now = *out;
@@ -217,7 +219,8 @@ static struct image image_of(const struct grid *g, uint32_t frame)
 			       g->stride };
 }
 
-/* Runs an operation on images frame by frame; all draw the same numbers. */
+/* Runs an operation on images frame by frame. All frames use the same random
+   numbers. */
 static void run_frames(const struct grid_worker *w, const struct node *n,
 		       struct op_sample *sample, const struct grid *out)
 {
@@ -302,7 +305,7 @@ static const struct arg *arg_of(const struct node *n, const char *name)
 static struct grid_warp warp_of(const struct node *n)
 {
 	return (struct grid_warp){
-		(enum warp_how)arg_of(n, "interpolation")->word,
+		(enum warp_how)arg_of(n, "interpolation")->choice,
 		arg_of(n, "fill"), arg_of(n, "label")
 	};
 }
@@ -334,7 +337,7 @@ static int run_joined(struct grid_worker *w, const struct node *n, size_t count)
 	return run_warp(w, n, maps, count);
 }
 
-/* Warps by the operation's maps, one after the other. */
+/* Warps by each of the operation's maps. */
 static int run_maps(struct grid_worker *w, const struct node *n)
 {
 	struct warp_map maps[OP_MAPS_MAX];
@@ -371,7 +374,7 @@ static int run_lists(struct grid_worker *w, const struct node *n)
 	return r;
 }
 
-/* Whether the operation's maps are all that it does to the grid. */
+/* Whether the operation only warps the grid. */
 static bool is_warp(const struct grid_worker *w, const struct op *op)
 {
 	return op->maps && (w->type.mask || !op->image);
@@ -438,16 +441,16 @@ static int start(struct grid_worker *w, const struct type *from)
 	return r;
 }
 
-/* The type of the first grid: the array, or what the first operation makes of
-   an image. */
+/* Returns the type of the first grid: that of the array, or that of the first
+   operation on an image. */
 static struct type first_grid(const struct chain *chain)
 {
 	return chain->source.kind == TYPE_ARRAY ? family_grid_of(&chain->source)
 						: chain->nodes[0].type;
 }
 
-/* Types of arrays, until an operation makes them grids, differ in numbers
-   alone. */
+/* Until an operation converts arrays to grids, their types differ only in
+   dtypes. */
 static void take_type(struct grid_worker *w, const struct type *type)
 {
 	if (type->kind == TYPE_GRID)

@@ -11,19 +11,19 @@
 #include <stdint.h>
 
 struct image_list {
-	const uint8_t *bytes; /* of the value; not owned */
+	const uint8_t *bytes; /* bytes of the value; not owned */
 	uint64_t size;
 	uint32_t count; /* at least 1 */
-	bool is_one;	/* the value is the image */
+	bool is_one;	/* the value is a single image */
 };
 
 enum { IMAGE_LIST_MAX = 1 << 20 };
 
-/* -EBADMSG: the sizes are not those of the value. */
+/* Parses the value. Returns -EBADMSG if the sizes contradict the value. */
 int image_list_read(const uint8_t *bytes, uint64_t size,
 		    struct image_list *out);
 
-/* The bytes of image i, below count. */
+/* Returns the bytes of image i, below count. */
 const uint8_t *image_list_at(const struct image_list *list, uint32_t i,
 			     uint64_t *size);
 

@@ -11,7 +11,7 @@
 #include "loader/pipeline/moves.h"
 #include "loader/util/array.h"
 
-/* The sample of a run. */
+/* The arguments of a run. */
 struct sample {
 	const struct pipeline_value *value;
 	const struct pipeline_row *row;
@@ -35,7 +35,7 @@ bool lists_are_of(const struct chain *chain)
 	       (chain->source.kind == TYPE_RAGGED || chain->nodes[0].op->of);
 }
 
-/* Whether the first operation takes a value as it is. */
+/* Whether the first operation takes the bytes of a value. */
 static bool takes_bytes(const struct chain *chain)
 {
 	return chain->nodes[0].op->takes_bytes ||
@@ -76,7 +76,7 @@ static int refuse_array(struct lists *l, const struct chain *chain,
 	return -EINVAL;
 }
 
-/* The rows of a value as it is stored. */
+/* Returns the rows of a stored value. */
 static int start(struct lists *l, const struct chain *chain,
 		 const struct pipeline_value *v, struct list *out)
 {
@@ -111,7 +111,8 @@ static size_t count_steps(const struct chain *chain)
 	return count;
 }
 
-/* Memory for the result of a node; NULL: the message is set. */
+/* Returns memory for the result of a node. On failure, sets the message and
+   returns NULL. */
 static void *find_room(struct lists *l, size_t turn, const struct node *n,
 		       uint64_t rows)
 {
@@ -134,7 +135,7 @@ static int no_memory(struct lists *l)
 	return -ENOMEM;
 }
 
-/* Finds how an image's output moves the pixels of the sample. */
+/* Finds the moves of the sample's pixels in the output of an image. */
 static int find_image(struct lists *l, const struct node *n,
 		      const struct sample *s, uint64_t rows, struct op_of *out)
 {
@@ -158,13 +159,13 @@ static int find_image(struct lists *l, const struct node *n,
 	return 0;
 }
 
-/* The part of a chain that ends with the operation that follows an image. */
+/* Returns the start of a chain up to the operation that follows an image. */
 static struct chain part_of(const struct chain *of)
 {
 	return chain_head(of, (size_t)(chain_of(of) - of->nodes) + 1);
 }
 
-/* Which rows another output keeps of the sample's. */
+/* Finds the rows of the sample that remain in another output. */
 static int find_list(struct lists *l, const struct node *n,
 		     const struct sample *s, struct op_of *out)
 {
@@ -187,7 +188,7 @@ static int find_list(struct lists *l, const struct node *n,
 	return r;
 }
 
-/* Runs one operation; returns why it refuses its input, or NULL. */
+/* Runs one operation. Returns the reason why it refuses its input, or NULL. */
 static const char *run_node(const struct node *n, const struct sample *s,
 			    const struct op_of *of, struct list *in, void *to)
 {

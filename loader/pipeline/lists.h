@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs chains whose values are lists: rows, as many as a sample has. Each
- * operation reads the result of the one before it from memory that belongs to
- * one thread.
+ * Runs chains on lists, whose number of rows differs between samples. Each
+ * operation reads the result of the previous one from memory of one thread.
  */
 #ifndef LOADER_PIPELINE_LISTS_H
 #define LOADER_PIPELINE_LISTS_H
@@ -14,30 +13,30 @@ enum { LISTS_MESSAGE_SIZE = 320 };
 
 /* Zero-initialize. */
 struct lists {
-	struct buffer results[2]; /* an operation reads one, fills the other */
-	struct scratch moves;	  /* of the image that the chain follows */
-	struct buffer kept;	  /* of each row of the list that follows it */
+	struct buffer results[2]; /* operations read one and write the other */
+	struct scratch moves; /* moves of the image that the chain follows */
+	struct buffer kept;   /* for each row of that list: 1 if it remains */
 	uint64_t num_kept;
-	struct lists *of; /* for the list that the chain follows */
+	struct lists *of; /* memory for the list that the chain follows */
 	struct buffer of_rows;
-	char message[LISTS_MESSAGE_SIZE]; /* why the last run failed */
+	char message[LISTS_MESSAGE_SIZE]; /* reason of the last failure */
 };
 
 void lists_fini(struct lists *l);
 
-/* Whether a chain's values are lists, at least before its operations. */
+/* Whether the source of a chain is a list. */
 bool lists_are_of(const struct chain *chain);
 
 /*
- * The most rows of the chain's result for a value of `size` bytes; UINT64_MAX:
- * more than that.
+ * Returns the maximum number of rows of the chain's result for a value of
+ * `size` bytes, or UINT64_MAX on overflow.
  */
 uint64_t lists_most(const struct chain *chain, uint64_t size);
 
 /*
  * Runs a chain of at least one operation on a value. `out` has room for
- * lists_most() rows, or for the array that the result is. Sets *rows for a
- * list. -EINVAL, -ENOMEM, with l->message.
+ * lists_most() rows, or for the resulting array. If the result is a list, sets
+ * *rows. Returns -EINVAL or -ENOMEM, and sets l->message.
  */
 int lists_run(struct lists *l, const struct chain *chain,
 	      const struct pipeline_value *value,

@@ -3,10 +3,10 @@
 
 #include "loader/graph/operands.h"
 
-/* A search for the moves of an image, and its results so far. */
+/* The state of a search for the moves of an image. */
 struct search {
 	const struct pipeline_row *row;
-	struct size size; /* of the image so far */
+	struct size size; /* current size of the image */
 	struct move *out;
 	size_t count;
 };
@@ -42,7 +42,7 @@ static void find_draw(struct search *s, const struct node *n,
 	struct move move;
 
 	n->op->draw(&n->args, uniform, s->size, &draw);
-	if (!draw.to.width) /* too small; the image is an error of its row */
+	if (!draw.to.width) /* too small: the row of the image fails */
 		return;
 	move = move_crop(&draw.from, draw.to.width, draw.to.height,
 			 draw.mirror);

@@ -93,7 +93,7 @@ static void copy_image(const struct image *from, const struct image *to)
 		       from->pixels + y * from->stride, 3 * (size_t)to->width);
 }
 
-/* Sets memory for the result of an operation on an image of the same size. */
+/* Sets `out` to memory for an image of the same size. */
 static int find_beside(struct nested *m, const struct image *image,
 		       struct image *out)
 {
@@ -106,7 +106,7 @@ static int find_beside(struct nested *m, const struct image *image,
 	return 0;
 }
 
-/* Makes the operation's result beside the image, and copies it there. */
+/* Writes the operation's result to other memory, and copies it to the image. */
 static int redraw_nested(struct nested *m, const struct worker_job *job,
 			 const struct node *n, const struct op_sample *sample,
 			 const struct image *image)
@@ -154,11 +154,11 @@ int nested_run(struct nested *m, const struct worker_job *job,
 	return 0;
 }
 
-/* So many rows stay in the CPU's cache. */
+/* Number of rows that fit into the CPU's cache. */
 enum { VALUE_ROWS = 16 };
 
-/* Runs the pointwise stage on some rows of an image, and copies its result
- * there. */
+/* Runs the pointwise stage on some rows of an image, and copies the result to
+   them. */
 static void run_rows(const struct pointwise *stage, struct pointwise_image *to,
 		     const struct image *rows)
 {
@@ -242,7 +242,7 @@ static int run_list(struct nested *m, const struct worker_job *job,
 	return r;
 }
 
-/* Runs the lists that the operation picks, in place. */
+/* Runs the lists that the operation chooses, in place. */
 static int run_lists(struct nested *m, const struct worker_job *job,
 		     const struct node *n, const struct image *image)
 {

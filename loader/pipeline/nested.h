@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations on an image in memory, which change it in place: those that are no
- * pass of their own, and those in parentheses.
+ * Runs operations on an image in place: those without a separate pass, and
+ * those in parentheses.
  */
 #ifndef LOADER_PIPELINE_NESTED_H
 #define LOADER_PIPELINE_NESTED_H
@@ -16,11 +16,12 @@ struct nested {
 	float *operands;       /* of a pointwise stage */
 	struct byte_map map;   /* of its bytes */
 	struct buffer scratch; /* of an operation */
-	struct buffer beside;  /* the result of one that cannot work in place */
-	char message[320];     /* why a function failed */
+	struct buffer beside;  /* result of an operation not in place */
+	char message[320];     /* reason of the last failure */
 };
 
-/* For pointwise stages of at most that many floats. -ENOMEM. */
+/* Opens the memory for pointwise stages of at most `max_floats` floats. Returns
+   -ENOMEM. */
 int nested_init(struct nested *m, size_t max_floats);
 void nested_fini(struct nested *m);
 
@@ -29,12 +30,13 @@ void nested_fini(struct nested *m);
 int nested_run(struct nested *m, const struct worker_job *job,
 	       const struct node *n, const struct image *image);
 
-/* Reserves the memory that an operation asks for. -ENOMEM: the message is set.
- */
+/* Reserves an operation's scratch memory. On failure, sets the message and
+   returns -ENOMEM. */
 int nested_reserve(struct nested *m, const struct node *n, struct size size);
 
-/* Whether an image has the size of a type. The other two return the error, and
-   set a message, if the image must have that size, or if memory is short. */
+/* nested_fits() returns whether an image has the size of a type. If the image
+   must have that size, or if memory is short, the other functions set a message
+   and return an error. */
 bool nested_fits(struct size size, const struct type *type);
 int nested_refuse(struct nested *m, const struct worker_job *job,
 		  struct size size, const struct type *want);

@@ -33,7 +33,7 @@ static void plan_image(struct output_plan *plan)
 
 		num_geometry += n->op->kind == OP_GEOMETRY;
 		if (n->op->kind == OP_DECODE)
-			plan->quality = (enum quality)n->args.arg[0].word;
+			plan->quality = (enum quality)n->args.arg[0].choice;
 		if (n->op->kind == OP_CACHE) {
 			plan->cache_size =
 				(uint64_t)n->args.arg[OP_CACHE_SIZE].number[0];
@@ -42,7 +42,8 @@ static void plan_image(struct output_plan *plan)
 	}
 }
 
-/* The next operation that needs a whole image, or rows of other samples. */
+/* Returns the index of the next operation that needs a whole image, or other
+   samples. */
 static size_t find_cut(const struct chain *chain, size_t from)
 {
 	while (from < chain->num_nodes && !node_is_cut(&chain->nodes[from]))
@@ -56,8 +57,8 @@ static bool is_pair(const struct chain *chain, size_t i)
 }
 
 /*
- * Makes a pass of the nodes from `from` on; *end is where the next one begins.
- * -ENOMEM
+ * Makes a pass of the nodes from `from` on. *end receives the start of the next
+ * pass. Returns -ENOMEM.
  */
 static int init_pass(struct pass *pass, const struct chain *chain, size_t from,
 		     size_t *end)
@@ -106,7 +107,7 @@ static int add_passes(struct output_plan *plan)
 	return r;
 }
 
-/* The end of the value operations from `from` on. */
+/* Returns the end of the value operations from `from` on. */
 static size_t end_of_values(const struct chain *list, size_t from)
 {
 	while (from < list->num_nodes && node_is_value(&list->nodes[from]))
@@ -114,8 +115,8 @@ static size_t end_of_values(const struct chain *list, size_t from)
 	return from;
 }
 
-/* Makes a pass of value operations; without memory for it, counts it. -ENOMEM
- */
+/* Makes a pass of value operations, or only counts it if there is no array yet.
+   Returns -ENOMEM. */
 static int add_values(struct output_plan *plan, const struct chain *list,
 		      size_t from, size_t to)
 {
@@ -167,7 +168,8 @@ static int add_all_lists(struct output_plan *plan)
 	return r;
 }
 
-/* Counts the values in parentheses, and then makes a pass of each. */
+/* Counts the groups of value operations in parentheses, and then makes a pass
+   of each. */
 static int plan_nested(struct output_plan *plan)
 {
 	int r = add_all_lists(plan);
@@ -188,7 +190,8 @@ const struct pass *output_plan_nested(const struct output_plan *plan,
 	return pass;
 }
 
-/* Bytes of an array of `count` dimensions, with elements of `item` bytes. */
+/* Returns the bytes of an array of `count` dimensions, with elements of `item`
+   bytes. */
 static bool bytes_of_shape(const uint64_t *shape, uint32_t count, uint64_t item,
 			   uint64_t *out)
 {
@@ -229,7 +232,7 @@ static void plan_grid(struct output_plan *plan)
 		out->shape[out->ndim++] = type->channels;
 }
 
-/* Sets the bytes of a value of an array. */
+/* Sets the size of an array's value in bytes. */
 static int plan_value(struct output_plan *plan, const struct pipeline_field *f)
 {
 	uint64_t item = dtype_item_size(f->dtype);
@@ -264,7 +267,8 @@ static int plan_sizes(struct output_plan *plan, const struct pipeline_field *f)
 		       : -EINVAL;
 }
 
-/* Describes lists: of their shape the first length, 0, is each sample's. */
+/* Describes a list. The first length of its shape is 0, because it differs
+   between samples. */
 static void plan_list(struct output_plan *plan)
 {
 	const struct type *type = chain_type(plan->chain);
@@ -429,7 +433,7 @@ bool output_plan_is_auto(const struct output_plan *plan)
 	size_t cut = chain_cut(plan->chain);
 
 	return cut < plan->chain->num_nodes &&
-	       plan->chain->nodes[cut].args.arg[OP_DEVICE_PLACEMENT].word ==
+	       plan->chain->nodes[cut].args.arg[OP_DEVICE_PLACEMENT].choice ==
 		       OP_DEVICE_AUTO;
 }
 

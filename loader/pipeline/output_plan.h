@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything needed to run one output: the shape and size of its row, and its
- * chain, prepared.
+ * The plan of one output: the shape and size of its row, and the passes of its
+ * chain.
  */
 #ifndef LOADER_PIPELINE_OUTPUT_PLAN_H
 #define LOADER_PIPELINE_OUTPUT_PLAN_H
@@ -12,8 +12,8 @@
 
 /*
  * One pass over an image: geometry, then value operations that touch each pixel
- * once, and then operations on the whole result. The next pass begins with that
- * result, as if the dataset had stored it raw.
+ * once, and then operations on the whole result. The next pass starts with that
+ * result, as if it were a raw image of the dataset.
  */
 struct pass {
 	struct chain chain;
@@ -23,7 +23,7 @@ struct pass {
 	const struct node
 		*images; /* OP_IMAGE, on the pointwise stage's result */
 	size_t num_images;
-	size_t num_redraws; /* of them, those that are not in place */
+	size_t num_redraws; /* number of them that do not work in place */
 	bool is_fixed;	    /* refuses images of another size */
 };
 
@@ -31,56 +31,59 @@ struct output_plan {
 	struct pipeline_output out;
 	const struct chain *chain;
 	const struct node *pair; /* mixes two rows; NULL: none */
-	size_t num_views;	 /* images of a sample; 1 in other outputs */
+	size_t num_views;	 /* images per sample; 1 in other outputs */
 	uint64_t value_size;	 /* arrays: bytes of a value */
-	struct pass *passes;	 /* of images, as all below; at least one */
+	struct pass *passes; /* images only, like all members below; at least
+				one pass */
 	size_t num_passes;
-	/* Value operations in parentheses that follow one another; passes
-	   without geometry and operations on images. */
+	/* Groups of adjacent value operations in parentheses, as passes without
+	   geometry and without operations on images. */
 	struct pass *nested;
 	size_t num_nested;
-	size_t first_half;    /* passes before `pair', or all */
-	struct chain rest;    /* operations of a GPU, after the last pass */
-	enum quality quality; /* of the first pass, and of cached images */
-	uint64_t cache_size;  /* bytes; 0: no cache */
-	size_t cache_at;      /* geometries before cache() */
-	struct value_store *cache; /* NULL: keeps nothing */
-	bool is_grid;		   /* grid_worker.h makes it */
-	bool is_shared;		   /* belongs to another plan */
+	size_t first_half; /* number of passes before `pair'; all if there is no
+			      `pair' */
+	struct chain rest; /* operations for a GPU, after the last pass */
+	enum quality quality;	   /* of the first pass, and of cached images */
+	uint64_t cache_size;	   /* bytes; 0: no cache */
+	size_t cache_at;	   /* number of geometries before cache() */
+	struct value_store *cache; /* NULL: no cache */
+	bool is_grid;		   /* run it by grid_worker.h */
+	bool is_shared;		   /* another plan owns the store */
 };
 
 /*
- * Plans an output of a field. The chain must outlive the plan. -EINVAL: the
- * message is set. Needs output_plan_fini() even if it fails.
+ * Plans an output of a field. The chain must outlive the plan. On failure, sets
+ * the message and returns -EINVAL; call output_plan_fini() in either case.
  */
 int output_plan_init(struct output_plan *plan, const struct chain *chain,
 		     const struct pipeline_field *f,
 		     const struct diagnostic *c);
-/* Sets the node that mixes rows, and the type of its values. */
+/* Return the index of the node that mixes rows, and the type of its values. */
 size_t output_plan_pair_at(const struct output_plan *plan);
 const struct type *output_plan_pair_type(const struct output_plan *plan);
 
-/* The one of plan->nested whose first node is `first`. */
+/* Returns the pass of plan->nested that starts with node `first`. */
 const struct pass *output_plan_nested(const struct output_plan *plan,
 				      const struct node *first);
 
-/* The number in all passes together. */
+/* Returns the number of geometries in all passes. */
 size_t output_plan_num_geometry(const struct output_plan *plan);
-/* The largest number in one pass. */
+/* Returns the largest number of floats of one pass. */
 size_t output_plan_max_floats(const struct output_plan *plan);
 
-/* The pass of an image whose engine is the slowest. */
+/* Returns the image pass with the slowest engine. */
 const struct pointwise *output_plan_slowest(const struct output_plan *plan);
 
 /*
- * Moves the operations after cuda() from head to rest, if they are worth a
- * kernel; arrays are too small for one. -ENOMEM.
+ * Moves the operations after cuda() from head to rest, if a kernel is
+ * worthwhile. Arrays are too small for a kernel. Returns -ENOMEM.
  */
 int output_plan_split(struct output_plan *plan);
-/* Whether cuda() lets the loader choose where later operations run. */
+/* Whether cuda() lets the loader choose the execution device of later
+   operations. */
 bool output_plan_is_auto(const struct output_plan *plan);
 
-/* Whether both keep the same image of every sample. */
+/* Whether both plans cache the same image of every sample. */
 bool output_plan_keeps_alike(const struct output_plan *a,
 			     const struct output_plan *b);
 void output_plan_fini(struct output_plan *plan);

@@ -17,10 +17,10 @@ struct phase {
 struct phases {
 	struct phase phase[PHASES_MAX]; /* in the order of their epochs */
 	size_t count;
-	struct jit *jit; /* NULL until phases_compile() */
+	struct jit *jit; /* NULL before phases_compile() */
 };
 
-/* Appends the phase that begins with an epoch. */
+/* Appends the phase that starts at an epoch. */
 static int add_phase(struct phases *p, const char *text,
 		     const struct pipeline_field *fields, size_t num_fields,
 		     uint64_t epoch, char *error, size_t error_size)
@@ -44,7 +44,7 @@ static int add_phase(struct phases *p, const char *text,
 		return complain(&c, 0,
 				"the outputs of epoch %llu are of another kind",
 				(unsigned long long)epoch);
-	if (!pipeline_keeps_alike(p->phase[0].pipeline, phase->pipeline))
+	if (!pipeline_caches_alike(p->phase[0].pipeline, phase->pipeline))
 		return complain(&c, 0,
 				"numbers before `cache' and its own cannot "
 				"change, as in epoch %llu",
@@ -121,23 +121,23 @@ int phases_split(struct phases *p, bool autos)
 	return r;
 }
 
-int phases_keep(struct phases *p, struct log *log)
+int phases_cache(struct phases *p, struct log *log)
 {
-	int r = pipeline_keep(p->phase[0].pipeline, log);
+	int r = pipeline_cache(p->phase[0].pipeline, log);
 
 	for (size_t i = 1; !r && i < p->count; i++)
-		pipeline_keep_with(p->phase[i].pipeline, p->phase[0].pipeline);
+		pipeline_cache_with(p->phase[i].pipeline, p->phase[0].pipeline);
 	return r;
 }
 
-void phases_keep_with(struct phases *p, const struct phases *owner)
+void phases_cache_with(struct phases *p, const struct phases *owner)
 {
 	for (size_t i = 0; i < p->count; i++)
-		pipeline_keep_with(p->phase[i].pipeline,
-				   owner->phase[0].pipeline);
+		pipeline_cache_with(p->phase[i].pipeline,
+				    owner->phase[0].pipeline);
 }
 
-void phases_kept(const struct phases *p, struct value_store_stats *out)
+void phases_cached(const struct phases *p, struct value_store_stats *out)
 {
 	pipeline_cached(p->phase[0].pipeline, out);
 }

@@ -28,7 +28,7 @@ struct pipeline {
 	size_t num_plans;
 	size_t max_geometry; /* largest of any plan */
 	size_t max_floats;
-	uint64_t end; /* next epoch with other numbers */
+	uint64_t end; /* first epoch with other numbers */
 };
 
 static size_t max_floats(const struct pipeline *p)
@@ -195,7 +195,7 @@ bool pipeline_is_alike(const struct pipeline *a, const struct pipeline *b)
 	return alike;
 }
 
-bool pipeline_keeps_alike(const struct pipeline *a, const struct pipeline *b)
+bool pipeline_caches_alike(const struct pipeline *a, const struct pipeline *b)
 {
 	bool alike = true;
 
@@ -204,7 +204,7 @@ bool pipeline_keeps_alike(const struct pipeline *a, const struct pipeline *b)
 	return alike;
 }
 
-/* The compiler's error lines, or the first of them. */
+/* Copies the compiler's error lines, as far as they fit. */
 static void pick_errors(const char *messages, char *out, size_t size)
 {
 	size_t used = 0;
@@ -229,9 +229,9 @@ static const struct user_op *first_own(const struct chain *chain)
 {
 	size_t i = 0;
 
-	while (!chain->nodes[i].own)
+	while (!chain->nodes[i].custom)
 		i++;
-	return chain->nodes[i].own;
+	return chain->nodes[i].custom;
 }
 
 static int refuse_own(const struct chain *chain, int r, const char *messages,
@@ -253,16 +253,16 @@ static int compile_pass(struct pass *pass, struct jit *jit,
 	int r = 0;
 
 	for (size_t i = 0; !r && i < pass->chain.num_nodes; i++) {
-		if (pass->chain.nodes[i].own)
-			r = user_op_load(pass->chain.nodes[i].own, c);
+		if (pass->chain.nodes[i].custom)
+			r = user_op_load(pass->chain.nodes[i].custom, c);
 	}
 	if (r)
 		return r;
-	if (stage->is_own)
+	if (stage->is_custom)
 		r = pointwise_emit(stage);
 	if (!r) {
 		r = jit_add(jit, stage, &messages);
-		if (r && r != -ECANCELED && stage->is_own)
+		if (r && r != -ECANCELED && stage->is_custom)
 			r = refuse_own(&pass->chain, r, messages, c);
 	}
 	free(messages);
@@ -289,8 +289,8 @@ int pipeline_compile(struct pipeline *p, struct jit *jit, char *error,
 }
 
 /*
- * A cache larger than all memory would end the process once it is full. Memory
- * that other processes use now may become free.
+ * A full cache that is larger than all memory would end the process. Memory in
+ * use by other processes can become free, so its use only causes a warning.
  */
 static int check_memory(uint64_t size, struct log *log)
 {
@@ -312,7 +312,7 @@ static int check_memory(uint64_t size, struct log *log)
 	return 0;
 }
 
-int pipeline_keep(struct pipeline *p, struct log *log)
+int pipeline_cache(struct pipeline *p, struct log *log)
 {
 	uint64_t size = 0;
 	int r;
@@ -335,7 +335,7 @@ int pipeline_keep(struct pipeline *p, struct log *log)
 	return r;
 }
 
-void pipeline_keep_with(struct pipeline *p, const struct pipeline *owner)
+void pipeline_cache_with(struct pipeline *p, const struct pipeline *owner)
 {
 	for (size_t i = 0; i < p->num_plans; i++) {
 		p->plans[i].cache = owner->plans[i].cache;

@@ -13,7 +13,7 @@
 
 enum {
 	CHANNELS = 3,
-	/* Rows of planes to convert to pixels at once. */
+	/* Number of rows of planes to convert to pixels at a time. */
 	FANCY_ROWS = 4,
 };
 
@@ -29,11 +29,11 @@ struct scanlines {
 	struct upsample *fancy;
 	enum origin origin;
 	uint32_t height;   /* of the rectangle */
-	struct image rows; /* rows in memory now, */
-	uint32_t first;	   /* from this row of the rectangle on */
+	struct image rows; /* number of rows in memory */
+	uint32_t first;	   /* number of the first row in memory */
 	uint64_t *decode_ns;
 	struct scratch mirrored; /* one row */
-	struct scratch pixels;	 /* FANCY_ROWS of them */
+	struct scratch pixels;	 /* FANCY_ROWS rows */
 };
 
 int scanlines_open(struct scanlines **out)
@@ -79,7 +79,7 @@ int scanlines_probe(struct scanlines *l, const uint8_t *bytes, size_t size,
 	return 0;
 }
 
-/* Starts a rectangle without any rows yet. */
+/* Starts a rectangle, with no rows in memory. */
 static void restart(struct scanlines *l, enum origin origin,
 		    const struct rect *part)
 {

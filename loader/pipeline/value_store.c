@@ -12,19 +12,19 @@
 
 enum {
 	HUGE_PAGE = 2 << 20,
-	/* Memory for each slot of the index. If values are as small as images
-	   of 32 x 32, half of the slots are used; the index takes a hundredth
-	   of the memory. */
+	/* Bytes of memory per slot of the index. If values are as small as
+	   images of 32 x 32 pixels, half of the slots are in use. The index
+	   takes a hundredth of the memory. */
 	SIZE_PER_PLACE = 1024,
-	/* How far from its own slot an item may be. Beyond it, the item is not
-	   kept. */
+	/* Greatest distance of an item from its first slot. If no slot is free
+	   in this distance, the store drops the item. */
 	REACH = 32,
 };
 
 /* The header of a value. */
 struct item {
 	uint64_t id;
-	uint64_t size; /* with this header; a refusal has no more */
+	uint64_t size; /* with this header; a refusal has no more bytes */
 };
 
 _Static_assert(sizeof(struct item) == VALUE_STORE_ALIGN, "values are aligned");
@@ -35,7 +35,7 @@ typedef atomic_uint_fast64_t place;
 struct value_store {
 	uint8_t *memory; /* slots, then items */
 	place *places;
-	uint64_t mask; /* number of slots less one */
+	uint64_t mask; /* number of slots, minus one */
 	uint64_t size;
 	atomic_uint_fast64_t used;
 	atomic_uint_fast64_t values;
@@ -86,13 +86,13 @@ void value_store_close(struct value_store *s)
 	free(s);
 }
 
-/* The i-th slot where an item may be. */
+/* Returns the i-th slot to search for an item. */
 static place *place_at(const struct value_store *s, uint64_t id, unsigned i)
 {
 	return &s->places[(rng_mix(id) + i) & s->mask];
 }
 
-/* The item of a slot, or NULL. */
+/* Returns the item of a slot, or NULL. */
 static struct item *item_at(const struct value_store *s, place *p)
 {
 	uint64_t at = atomic_load_explicit(p, memory_order_acquire);
@@ -156,7 +156,7 @@ void value_store_give(struct value_store *s, void *value)
 	atomic_compare_exchange_strong(&s->used, &end, at);
 }
 
-/* Enters an item in the index. */
+/* Adds an item to the index. */
 static int publish(struct value_store *s, struct item *item)
 {
 	uint64_t at = (uint64_t)((uint8_t *)item - s->memory);

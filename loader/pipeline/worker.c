@@ -16,11 +16,11 @@
 
 struct pipeline_worker {
 	struct frame *frame;
-	struct grid_worker *grid; /* opened for the first one */
-	struct draw *draws;	  /* one per geometry of the current row */
+	struct grid_worker *grid; /* opened when a plan first needs it */
+	struct draw *draws;	  /* one for each geometry of the current row */
 	enum value_store_found found;
-	struct buffer images[2];   /* a step reads one and fills the other */
-	unsigned turn;		   /* the one to fill next */
+	struct buffer images[2];   /* operations read one and write the other */
+	unsigned turn;		   /* the next one to write */
 	struct pipeline_value raw; /* value that a pass reads */
 	struct nested nested;
 	struct arrays arrays;
@@ -75,7 +75,7 @@ static int refuse_small(struct pipeline_worker *w, const struct node *n,
 	return -EINVAL;
 }
 
-/* The size that the operations on images of a pass leave. */
+/* Returns the size after the operations on images of a pass. */
 static int resize_images(struct pipeline_worker *w,
 			 const struct worker_job *job, const struct pass *pass,
 			 struct size *size)
@@ -94,7 +94,7 @@ static int resize_images(struct pipeline_worker *w,
 	return 0;
 }
 
-/* The type of what a pass makes. */
+/* Returns the type of a pass's result. */
 static const struct type *pass_type(const struct pass *pass)
 {
 	return pass->num_images ? &pass->images[pass->num_images - 1].type
@@ -120,9 +120,8 @@ static int draw_geometry(struct pipeline_worker *w,
 }
 
 /*
- * Draws all random numbers of the geometry of some passes before any pixel is
- * read. Sizes alone decide what has to be decoded, and whether the result will
- * fit.
+ * Draws all random numbers of the geometry of some passes, before reading any
+ * pixel. The sizes determine the part to decode, and whether the result fits.
  */
 static int draw_passes(struct pipeline_worker *w, const struct worker_job *job,
 		       size_t first, size_t end)
@@ -150,7 +149,7 @@ static bool changes_size(const struct draw *draw)
 	       draw->to.height != draw->from.height;
 }
 
-/* Starts on the stored image, or on the kept one. */
+/* Starts the frame from the stored or the cached image. */
 static int start_image(struct pipeline_worker *w, const struct worker_job *job)
 {
 	const struct output_plan *plan = job->plan;
@@ -187,7 +186,7 @@ static int run_geometry(struct pipeline_worker *w, const struct worker_job *job,
 		const struct draw *draw = &draws[i];
 
 		if (i == plan->cache_at && w->found == VALUE_STORE_NOTHING)
-			frame_keep(f, plan->cache, job->row->id);
+			frame_cache(f, plan->cache, job->row->id);
 		if (i == pass->num_geometry)
 			break;
 		frame_crop(f, &draw->from);
@@ -230,15 +229,15 @@ static bool is_idle(const struct pass *pass)
 	       pointwise_is_copy(&pass->pointwise);
 }
 
-/* Whether pass i makes the final result of the passes before `end`. */
+/* Whether pass i is the last one before `end` that makes pixels. */
 static bool is_last(const struct output_plan *plan, size_t i, size_t end)
 {
 	return i + 1 == end || (i + 2 == end && is_idle(&plan->passes[i + 1]));
 }
 
 /*
- * Sets the memory for the next image: the output, or the buffer that the last
- * one is not in. -ENOMEM: the message is set.
+ * Sets the memory for the next image: the output, or the buffer without the
+ * current image. On failure, sets the message and returns -ENOMEM.
  */
 static int find_room(struct pipeline_worker *w, const struct worker_job *job,
 		     bool last, struct size size, struct image *out)
@@ -259,7 +258,8 @@ static int find_room(struct pipeline_worker *w, const struct worker_job *job,
 
 /* --- passes --- */
 
-/* Sets the part of an image that the geometry of a pass reads; NULL: all. */
+/* Returns the part of an image that the geometry of a pass reads, or NULL for
+   all of it. */
 static const struct rect *find_seen(const struct pass *pass,
 				    const struct draw *draws, struct rect *out)
 {
@@ -306,7 +306,7 @@ static int run_image_op(struct pipeline_worker *w, const struct worker_job *job,
 	return 0;
 }
 
-/* Runs several operations, which are one resampling. */
+/* Runs several operations as one resampling. */
 static int run_joined(struct pipeline_worker *w, const struct worker_job *job,
 		      const struct node *n, size_t count, bool last,
 		      const struct rect *seen, struct image *image)
@@ -322,7 +322,7 @@ static int run_joined(struct pipeline_worker *w, const struct worker_job *job,
 		return r;
 	op_color(&n->args.arg[op_param(n->op, "fill")], fill);
 	operands_join(n, count, job->row, size, maps);
-	warp_joined(maps, count, (enum warp_how)how->word, fill, image, &out,
+	warp_joined(maps, count, (enum warp_how)how->choice, fill, image, &out,
 		    seen);
 	*image = out;
 	return 0;
@@ -353,7 +353,7 @@ static int run_image_ops(struct pipeline_worker *w,
 	return r;
 }
 
-/* Turns the result of a pass into the value of the next one. */
+/* Makes the result of a pass the value of the next one. */
 static int restart(struct pipeline_worker *w, const struct worker_job *job,
 		   const struct image *image)
 {
@@ -382,7 +382,7 @@ static int run_pass(struct pipeline_worker *w, const struct worker_job *job,
 	return r ? r : run_image_ops(w, job, pass, last, seen, image);
 }
 
-/* Runs some passes over an image that the frame has started. */
+/* Runs some passes over the frame's image. */
 static int run_passes(struct pipeline_worker *w, const struct worker_job *job,
 		      size_t first, size_t end)
 {
@@ -414,13 +414,13 @@ static int run_passes(struct pipeline_worker *w, const struct worker_job *job,
 	}
 }
 
-/* Operations from files have compiled code only. */
+/* Custom operations have only compiled code. */
 static int check_code(struct pipeline_worker *w, const struct worker_job *job)
 {
 	for (size_t i = 0; i < job->plan->num_passes; i++) {
 		const struct pointwise *stage = &job->plan->passes[i].pointwise;
 
-		if (!stage->is_own || atomic_load(&stage->kernel))
+		if (!stage->is_custom || atomic_load(&stage->kernel))
 			continue;
 		snprintf(w->message, sizeof(w->message),
 			 "`%s' has not been compiled", stage->chain->name);
@@ -523,7 +523,7 @@ static void begin_messages(struct pipeline_worker *w)
 	w->message[0] = w->nested.message[0] = w->arrays.message[0] = '\0';
 }
 
-/* Keeps the message of what failed. */
+/* Stores the message of the part that failed. */
 static int end_messages(struct pipeline_worker *w, int r)
 {
 	const char *said = *w->nested.message	? w->nested.message
@@ -558,7 +558,8 @@ int worker_run(struct pipeline_worker *w, const struct worker_job *job)
 
 /* --- two rows --- */
 
-/* The operation that mixes rows, or the one of several that is picked. */
+/* Returns the operation that mixes rows, chosen at random if there are
+   several. */
 static const struct node *pick_pair(const struct node *n,
 				    const struct pipeline_row *last)
 {

@@ -11,22 +11,21 @@
 struct pipeline_worker;
 
 /*
- * Opens a worker for plans of at most that many geometries, with that many
- * floats for their pointwise stages.
+ * Opens a worker for plans with at most `max_geometry` geometries, and
+ * `max_floats` floats for their pointwise stages.
  */
 int worker_open(size_t max_geometry, size_t max_floats,
 		struct pipeline_worker **out);
 /* Takes NULL. */
 void worker_close(struct pipeline_worker *w);
 
-/* As pipeline_run() and pipeline_pair(). */
+/* Implement pipeline_run() and pipeline_pair(). */
 int worker_run(struct pipeline_worker *w, const struct worker_job *job);
 int worker_pair(struct pipeline_worker *w, const struct output_plan *plan,
 		const struct pipeline_pair *pair, void *out);
 
 /*
- * The reason why the last worker_run() or worker_pair() failed; valid until the
- * next call.
+ * Returns the reason of the last failure. Valid until the next call.
  */
 const char *worker_message(const struct pipeline_worker *w);
 

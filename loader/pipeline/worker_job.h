@@ -14,7 +14,7 @@ struct worker_job {
 	enum beton_stage until;
 	void *out;
 	uint64_t *decode_ns;
-	uint64_t *rows; /* of a list */
+	uint64_t *rows; /* of a list output */
 };
 
 #endif

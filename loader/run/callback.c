@@ -87,7 +87,7 @@ int callback_run(struct callback *h, const struct beton_batch *batch,
 	before = stage_now_ns();
 	r = h->run(h->arg, batch, why, size);
 	after = stage_now_ns();
-	/* The rows were counted when they were made; only the time is added. */
+	/* Adds only the time, because the workers have counted the rows. */
 	counters_items_own(transform, 0, 0, after - before);
 	trace_span(lane->track, TRACE_TRANSFORM, before, after, batch->ids[0],
 		   batch->num_samples);

@@ -6,7 +6,8 @@
 #include "fs/util/thread.h"
 #include "loader/run/report.h"
 
-/* Turns in the making that share no kept tensors. */
+/* Returns the number of unfinished turns that do not share the tensors of a
+   cached step. */
 static uint32_t count_turns_in_making(const struct ring *ring)
 {
 	const struct turn *t;
@@ -29,7 +30,8 @@ static bool may_begin_turn(const struct ring *ring)
 	if (replay && !replay_may_begin(replay, ring->produced.epoch,
 					count_turns_in_making(ring)))
 		return false;
-	/* An epoch without steps would never let it wait. */
+	/* Without this check, the thread would never wait in an epoch without
+	   steps. */
 	return spec_batches(&ring->options.feed->spec) &&
 	       cursor_steps(&ring->produced, 0);
 }
@@ -41,7 +43,7 @@ struct order_ticket {
 };
 
 /* Takes a turn for the next batch of this rank, and describes the batch in *o.
-   NULL at the end of an epoch, or if no turn can be allocated. */
+   Returns NULL at the end of an epoch, or if memory is short. */
 static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 {
 	struct turn *t;
@@ -76,7 +78,7 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	return t;
 }
 
-/* Sets up the tensors. On a GPU this waits until their memory is free. */
+/* Prepares the tensors. On a GPU this waits until their memory is free. */
 static int prepare_step(struct ring *ring, struct step *s,
 			const struct order_ticket *o)
 {
@@ -90,7 +92,7 @@ static int prepare_step(struct ring *ring, struct step *s,
 	return r;
 }
 
-/* Fetches the batch file and sets up the tensors. Without the lock. */
+/* Fetches the batch file and prepares the tensors. Called without the lock. */
 static int fetch_batch(struct ring *ring, struct step *s,
 		       const struct order_ticket *o)
 {
@@ -113,8 +115,8 @@ static int fetch_batch(struct ring *ring, struct step *s,
 	return r;
 }
 
-/* Fills a turn from a kept one. No batch file is fetched and no row is run.
-   Called with the lock, which it drops meanwhile. */
+/* Fills a turn from a cached step, without a batch file and without running
+   rows. Called with the lock, which it releases meanwhile. */
 static void replay_turn(struct ring *ring, struct turn *t,
 			const struct order_ticket *o)
 {

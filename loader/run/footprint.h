@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory that a ring will need, known before its first batch. Without a
- * word the kernel would end the process for it. Pure but for reading how much
- * memory there is.
+ * Estimates the memory of a ring before its first batch. If the batches do not
+ * fit, the kernel ends the process without an explanation, so the loader warns.
+ * Pure, except for reading the available memory.
  */
 #ifndef LOADER_RUN_FOOTPRINT_H
 #define LOADER_RUN_FOOTPRINT_H
@@ -13,13 +13,13 @@ struct log;
 
 struct footprint {
 	uint64_t row_size; /* bytes of all outputs of a sample */
-	uint32_t rows;	   /* samples of a batch */
+	uint32_t rows;	   /* samples in a batch */
 	uint32_t prefetch;
 };
 
 /*
- * Warns if the batches of the ring, `prefetch` and the one that the caller
- * holds, do not fit into the available memory. `root` as for memory_read().
+ * Warns if `prefetch` batches and the one that the user holds do not fit into
+ * the available memory. `root` as for memory_read().
  */
 void footprint_check(const struct footprint *f, const char *root,
 		     struct log *log);

@@ -55,7 +55,7 @@ void list_rows_fini(struct list_rows *g)
 	buffer_fini(&g->counts);
 }
 
-/* The rows of all samples, of each at most `length`. */
+/* Returns the number of rows if each sample has at most `length`. */
 static uint64_t count_rows(const struct list_rows *g, uint64_t length)
 {
 	uint64_t rows = 0;
@@ -105,7 +105,7 @@ void list_rows_join(const struct list_rows *g, uint64_t item_size,
 	offsets[g->samples] = (int64_t)at;
 }
 
-/* The length of all samples once they are padded. */
+/* Returns the length of all samples after padding. */
 static bool find_length(const struct list_rows *g, uint64_t multiple,
 			uint64_t *out)
 {

@@ -6,7 +6,7 @@
 
 enum { STAY_PAYS = 8 };
 
-/* The part that has too little time. */
+/* The part that limits the throughput. */
 enum scarce { SCARCE_NONE, SCARCE_LOADER, SCARCE_CONSUMER };
 
 bool offload_parse(const char *word, enum offload_mode *out)
@@ -61,7 +61,7 @@ static void sum(struct offload_sum *s, const struct offload_batch *batch)
 	s->longest_ns = max_u64(s->longest_ns, batch->period_ns);
 }
 
-/* Nanoseconds of CPU time per row. */
+/* Returns the nanoseconds of CPU time per row. */
 static double busy(const struct offload_sum *s)
 {
 	return s->rows ? (double)s->busy_ns / (double)s->rows : 0;
@@ -72,7 +72,8 @@ static double bytes(const struct offload_sum *s)
 	return s->rows ? (double)s->bytes / (double)s->rows : 0;
 }
 
-/* Nanoseconds between two rows, without the longest period. 0: not known. */
+/* Returns the nanoseconds between two rows, without the longest period, or 0 if
+   unknown. */
 static double period(const struct offload_sum *s)
 {
 	double rows;
@@ -83,8 +84,8 @@ static double period(const struct offload_sum *s)
 	return (double)(s->period_ns - s->longest_ns) / rows;
 }
 
-/* A GPU that is behind keeps its memory from the loader, so that the consumer
-   waits as well. For that reason `blocked` is judged first. */
+/* Check `blocked` first: if the GPU is the bottleneck, it does not release
+   memory to the loader, so that the consumer waits as well. */
 static enum scarce find_scarce(const struct offload_sum *s)
 {
 	if (2 * s->blocked >= s->batches)
@@ -102,18 +103,18 @@ static bool cpu_is_lighter(const struct offload *b)
 	return b->ratio > 0 && b->ratio < 0.9;
 }
 
-/* Whether the CPU has time left to finish the rows as well. */
+/* Whether the CPU has enough spare time to finish the rows as well. */
 static bool has_time(const struct offload *b)
 {
 	double time = period(&b->device) * b->workers;
 
-	/* Without a known ratio, a try needs some room. */
+	/* Without a measured ratio, require some spare time for a try. */
 	if (b->ratio <= 0)
 		return busy(&b->device) < 0.75 * time;
 	return busy(&b->device) * b->ratio < 0.9 * time;
 }
 
-/* Delays the next try. Each delay is twice as long as the one before. */
+/* Delays the next try, each time by twice the last delay. */
 static void put_off(struct offload *b)
 {
 	b->wait = b->next_wait;
@@ -121,7 +122,7 @@ static void put_off(struct offload *b)
 		b->next_wait *= 2;
 }
 
-/* Whether to try the CPU, after a window on the GPU's side. */
+/* Returns whether to try the CPU, after a window on the GPU's side. */
 static bool is_worth_a_try(struct offload *b, enum scarce scarce)
 {
 	if (b->wait) {
@@ -134,16 +135,17 @@ static bool is_worth_a_try(struct offload *b, enum scarce scarce)
 		return false;
 	if (has_time(b))
 		return true;
-	/* The ratio may be out of date: code may have been compiled since. */
+	/* The measured ratio can be out of date, for example after the compiler
+	   has finished. */
 	if (b->ratio > 0)
 		put_off(b);
 	b->ratio = 0;
 	return false;
 }
 
-/* Whether batches come more slowly than before, after the first window of a
-   try. If the GPU was late with its copies, a larger upload must bring a gain.
-   */
+/* Returns whether the throughput is lower than before, after the first window
+   of a try. If the GPU's copies were the bottleneck, the try uploads more
+   bytes, so it must increase the throughput. */
 static bool is_slower(const struct offload *b, const struct offload_sum *now)
 {
 	bool must_pay = b->was_blocked && bytes(now) > bytes(&b->device);
@@ -151,7 +153,8 @@ static bool is_slower(const struct offload *b, const struct offload_sum *now)
 	return period(now) > (must_pay ? 0.95 : 1.05) * period(&b->device);
 }
 
-/* Whether to go back to the GPU, after a window on the CPU's side. */
+/* Returns whether to switch back to the GPU, after a window on the CPU's
+   side. */
 static bool has_failed(const struct offload *b, enum scarce scarce,
 		       const struct offload_sum *now)
 {
@@ -181,7 +184,7 @@ static void judge_cpu(struct offload *b, const struct offload_sum *now)
 		b->stay++;
 		return;
 	}
-	/* A stay much longer than the wait before it has paid off. */
+	/* A try that lasts much longer than the wait before it is a success. */
 	if (b->stay >= STAY_PAYS * b->next_wait)
 		b->wait = b->next_wait;
 	else
@@ -193,7 +196,7 @@ void offload_add(struct offload *b, const struct offload_batch *batch)
 {
 	struct offload_sum now;
 
-	/* A batch of the other side was begun before the last change. */
+	/* The loader began this batch before the last change of side. */
 	if (b->mode != OFFLOAD_BY_COST || batch->side != b->side)
 		return;
 	sum(&b->window, batch);

@@ -8,9 +8,9 @@
 #include "fs/order/order.h"
 #include "fs/util/bytes.h"
 
-struct kept_step {
-	struct kept_step *prev, *next;
-	const struct pipeline *phase; /* that made the step */
+struct cached_step {
+	struct cached_step *prev, *next;
+	const struct pipeline *phase; /* phase of the step */
 	struct step *step;
 	uint64_t size;
 };
@@ -18,10 +18,10 @@ struct kept_step {
 struct replay {
 	const struct spec *spec;
 	const struct phases *phases;
-	uint64_t batches;	/* to keep for each phase */
-	uint64_t bytes;		/* keep as many as fit; 0: see `batches` */
-	bool uploads;		/* upload the GPU's outputs at each replay */
-	struct kept_step *kept; /* the least recently replayed first */
+	uint64_t batches; /* steps to cache for each phase */
+	uint64_t bytes;	  /* bytes of cached steps; 0: `batches` is the limit */
+	bool uploads;	  /* upload outputs to the GPU at each replay */
+	struct cached_step *cached; /* the least recently replayed first */
 };
 
 int replay_open(const struct synthetic *synthetic, const struct spec *spec,
@@ -47,11 +47,11 @@ int replay_open(const struct synthetic *synthetic, const struct spec *spec,
 
 void replay_close(struct replay *r)
 {
-	struct kept_step *k, *next;
+	struct cached_step *k, *next;
 
 	if (!r)
 		return;
-	DL_FOREACH_SAFE(r->kept, k, next)
+	DL_FOREACH_SAFE(r->cached, k, next)
 	{
 		free(k);
 	}
@@ -67,9 +67,9 @@ struct count {
 static struct count count(const struct replay *r, const struct pipeline *phase)
 {
 	struct count t = { 0, 0 };
-	const struct kept_step *k;
+	const struct cached_step *k;
 
-	DL_FOREACH(r->kept, k)
+	DL_FOREACH(r->cached, k)
 	{
 		if (k->phase != phase)
 			continue;
@@ -79,7 +79,8 @@ static struct count count(const struct replay *r, const struct pipeline *phase)
 	return t;
 }
 
-/* The number of steps to keep. The first kept step gives the size of all. */
+/* Returns the number of steps to cache. All steps count with the size of the
+   first cached step. */
 static uint64_t wanted(const struct replay *r, const struct count *t)
 {
 	if (!r->bytes)
@@ -101,21 +102,21 @@ const struct step *replay_next(struct replay *r, uint64_t epoch)
 {
 	const struct pipeline *phase = phases_at(r->phases, epoch);
 	struct count t = count(r, phase);
-	struct kept_step *k;
+	struct cached_step *k;
 
 	if (t.batches < wanted(r, &t))
 		return NULL;
-	DL_FOREACH(r->kept, k)
+	DL_FOREACH(r->cached, k)
 	{
 		if (k->phase == phase)
 			break;
 	}
-	DL_DELETE(r->kept, k);
-	DL_APPEND(r->kept, k);
+	DL_DELETE(r->cached, k);
+	DL_APPEND(r->cached, k);
 	return k->step;
 }
 
-/* The bytes that a step takes in the memory of the host and of a GPU. */
+/* Returns the bytes of a step in the memory of the host and of a GPU. */
 static uint64_t size_of(const struct step *s)
 {
 	uint64_t size = s->input.own.capacity;
@@ -129,7 +130,7 @@ static uint64_t size_of(const struct step *s)
 	return size;
 }
 
-static int by_number(const struct kept_step *a, const struct kept_step *b)
+static int by_number(const struct cached_step *a, const struct cached_step *b)
 {
 	const struct beton_batch *x = &a->step->batch, *y = &b->step->batch;
 
@@ -138,12 +139,13 @@ static int by_number(const struct kept_step *a, const struct kept_step *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* The list is in the order of delivery, whichever step was finished first. */
-bool replay_keep(struct replay *r, struct step *s)
+/* Insert the step in the order of delivery, because steps can finish in another
+   order. */
+bool replay_add(struct replay *r, struct step *s)
 {
 	const struct pipeline *phase = phases_at(r->phases, s->batch.epoch);
 	struct count t = count(r, phase);
-	struct kept_step *k;
+	struct cached_step *k;
 
 	if (s->batch.num_samples < spec_batch_samples(r->spec, 0) ||
 	    t.batches >= wanted(r, &t))
@@ -151,16 +153,17 @@ bool replay_keep(struct replay *r, struct step *s)
 	k = malloc(sizeof(*k));
 	if (!k)
 		return false;
-	*k = (struct kept_step){ .phase = phase,
-				 .step = s,
-				 .size = size_of(s) };
-	DL_INSERT_INORDER(r->kept, k, by_number);
+	*k = (struct cached_step){ .phase = phase,
+				   .step = s,
+				   .size = size_of(s) };
+	DL_INSERT_INORDER(r->cached, k, by_number);
 	return true;
 }
 
 /* --- filling a step from a cached one --- */
 
-/* If the loader has no ids of a subset, repeats those of the cached step. */
+/* Sets the sample ids. If the loader has no ids of a subset, repeats those of
+   the cached step. */
 static void fill_ids(struct step *s, const struct step *of,
 		     const struct spec *spec, uint64_t number)
 {
@@ -177,7 +180,7 @@ static void fill_ids(struct step *s, const struct step *of,
 		ids[row] = order_sample(&order, number * spec->batch + row);
 }
 
-/* Shares the first rows of the kept step's output. */
+/* Shares the first rows of the cached step's output. */
 static void share_rows(struct step *s, const struct step *of, uint32_t i)
 {
 	const struct beton_tensor *from = &of->tensors[i];

@@ -3,7 +3,7 @@
 
 #include "fs/metrics/rank_figures.h"
 
-/* Least time between two reports. */
+/* Least time between two reports, in nanoseconds. */
 #define REPORT_NS UINT64_C(1000000000)
 
 static uint64_t sum_counter(const struct ring *ring, enum stage stage,

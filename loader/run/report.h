@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reports of this rank's figures to the daemon, which publishes them
- * (beton-stats(7)). Only the fetching thread calls these functions, or the
- * thread that has joined it. Neither function takes the ring's lock.
+ * (beton-stats(7)). Only the fetching thread, or the thread that has joined it,
+ * calls these functions. They do not take the ring's lock.
  */
 #ifndef LOADER_RUN_REPORT_H
 #define LOADER_RUN_REPORT_H

@@ -14,7 +14,7 @@
 
 /* --- calls of the user --- */
 
-/* The turn that the user gets next, or NULL if it is not done. */
+/* Returns the next turn for the user, or NULL if it is not done yet. */
 static struct turn *find_ready_turn(struct ring *ring)
 {
 	struct turn *t;
@@ -52,7 +52,8 @@ static void end_epoch(struct ring *ring)
 	cursor_finish(&ring->given);
 }
 
-/* False: a batch is next. */
+/* Ends an epoch without further batches, and moves to the next epoch. Returns
+   false if a batch follows. */
 static bool advance_epoch(struct ring *ring)
 {
 	if (!cursor_at_end(&ring->given))
@@ -81,8 +82,8 @@ static uint32_t count_ready_turns(const struct ring *ring)
 	return n;
 }
 
-/* Reports a turn to the balance of CPU and GPU. `ready` is the number of
-   batches that were ready when the user called. */
+/* Adds a turn to the balance of CPU and GPU. `ready` is the number of ready
+   batches at the user's call. */
 static void weigh_turn(struct ring *ring, const struct turn *t, uint32_t ready,
 		       uint64_t now)
 {
@@ -123,7 +124,8 @@ static void note_given_batch(struct ring *ring, const struct beton_batch *batch,
 			made ? count_output_bytes(batch) : 0);
 }
 
-/* Gives a turn to the user. If it failed, returns its error and recycles it. */
+/* Delivers a turn to the user. If it failed, returns its error and recycles
+   it. */
 static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
 		     const struct beton_batch **out, char *message, size_t size)
 {
@@ -148,7 +150,7 @@ static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
 	return 0;
 }
 
-/* Waits for the next turn and gives it to the user. Called with the lock. */
+/* Waits for the next turn and delivers it to the user. Called with the lock. */
 static int give_next_turn(struct ring *ring, const struct beton_batch **out,
 			  char *message, size_t size)
 {
@@ -244,7 +246,8 @@ int ring_wait(struct ring *ring, uint32_t milliseconds)
 	return must_wait(ring) ? -EAGAIN : 0;
 }
 
-/* The turn of a batch that the user holds, or NULL. Called with the lock. */
+/* Returns the turn of a batch that the user holds, or NULL. Called with the
+   lock. */
 static struct turn *find_held_turn(struct ring *ring,
 				   const struct beton_batch *batch)
 {
@@ -365,7 +368,7 @@ uint64_t ring_failed_samples(const struct ring *ring)
 
 /* --- opening and closing --- */
 
-/* Without a trace the tracks are NULL, and nothing is traced. */
+/* Without a trace, the tracks are NULL and the threads record no spans. */
 static void add_tracks(struct ring *ring)
 {
 	struct trace *trace = ring->options.trace;
@@ -472,8 +475,8 @@ void ring_close(struct ring *ring)
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
 		DL_DELETE(ring->turns, t);
-		if (t->is_kept)
-			LL_PREPEND(ring->kept_turns, t);
+		if (t->is_cached)
+			LL_PREPEND(ring->cached_turns, t);
 		else
 			turn_close(ring, t);
 	}
@@ -481,8 +484,8 @@ void ring_close(struct ring *ring)
 	{
 		turn_close(ring, t);
 	}
-	/* Other turns share the tensors of these, so they are closed last. */
-	LL_FOREACH_SAFE(ring->kept_turns, t, next)
+	/* Close these turns last, because other turns share their tensors. */
+	LL_FOREACH_SAFE(ring->cached_turns, t, next)
 	{
 		turn_close(ring, t);
 	}

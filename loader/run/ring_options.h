@@ -18,10 +18,10 @@ struct ring_options {
 	struct trace *trace; /* NULL: no trace */
 	struct step_plan plan;
 	struct cursor start;
-	uint64_t epochs_end; /* epochs below this one are prepared */
+	uint64_t epochs_end; /* end of the epochs to prepare */
 	uint32_t prefetch;
 	uint32_t workers;
-	enum offload_mode balance; /* for plan.whole */
+	enum offload_mode balance; /* required by plan.whole */
 	struct replay *replay;	   /* not owned; NULL: no batch is replayed */
 	struct callback *callback; /* not owned; NULL: no callback */
 };

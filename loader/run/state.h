@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loader's position as a small JSON text, beton-orders(7). */
+/* Reads and writes checkpoints: the position of a loader as a short JSON text
+   (beton-orders(7)). */
 #ifndef LOADER_RUN_STATE_H
 #define LOADER_RUN_STATE_H
 
@@ -12,14 +13,15 @@ struct state {
 	char fingerprint[2 * BETON_FINGERPRINT_SIZE + 1];
 	char spec[SPEC_TEXT_MAX];
 	uint64_t epoch;
-	uint64_t batches; /* consumed of the epoch's global sequence */
-	char source[16];  /* of synthetic data; "": the data was real */
+	uint64_t batches; /* consumed batches of the epoch's global sequence */
+	char source[16];  /* source of synthetic data; "": real data */
 };
 
-/* -ENOSPC: the text does not fit. */
+/* Writes a checkpoint. Returns -ENOSPC if the text does not fit. */
 int state_format(const struct state *state, char *buffer, size_t size);
 
-/* -EINVAL: the text is no state. `why` receives the reason in one line. */
+/* Parses a checkpoint. If the text is not a checkpoint, returns -EINVAL, and
+   `why` receives the reason in one line. */
 int state_parse(const char *text, struct state *out, char why[SPEC_WHY_SIZE]);
 
 #endif

@@ -53,7 +53,7 @@ void step_close(struct step *s)
 	free(s);
 }
 
-/* A row that cannot be read has no bytes. */
+/* An unreadable row has no bytes. */
 static uint64_t ragged_size(const struct step *s, uint32_t field, uint32_t row)
 {
 	struct batch_view_value v = batch_view_at(&s->view, field, row);
@@ -61,8 +61,8 @@ static uint64_t ragged_size(const struct step *s, uint32_t field, uint32_t row)
 	return v.error ? 0 : v.size;
 }
 
-/* Rows of different sizes are concatenated. Their offsets are computed first,
-   so that rows can be copied in any order. */
+/* Computes the offsets of rows with different sizes, so that workers can copy
+   the rows in any order. */
 static int prepare_ragged(struct step *s, uint32_t i,
 			  const struct pipeline_output *o)
 {
@@ -93,8 +93,8 @@ static int prepare_ragged(struct step *s, uint32_t i,
 	return r;
 }
 
-/* Finds a place for the rows of each sample. The tensor is described once they
-   are made. */
+/* Reserves memory for the rows of each sample. step_join() describes the tensor
+   later. */
 static int prepare_list(struct step *s, uint32_t i,
 			const struct pipeline_output *o)
 {
@@ -117,7 +117,7 @@ static int prepare_list(struct step *s, uint32_t i,
 	return r;
 }
 
-/* Describes an output whose samples' rows are joined. */
+/* Describes an output with joined rows. */
 static int join_list(struct step *s, uint32_t i,
 		     const struct pipeline_output *o)
 {
@@ -172,7 +172,7 @@ int step_join(struct step *s, const struct step_plan *plan)
 	return r;
 }
 
-/* Whether the output is the batch file's column, unchanged. */
+/* Whether the output is an unchanged column of the batch file. */
 static bool is_column(const struct step *s, const struct pipeline_output *o)
 {
 	const struct beton_batch_field *f = &s->view.fields[o->field];
@@ -241,7 +241,8 @@ static int prepare_outputs(struct step *s)
 	return r;
 }
 
-/* Memory in which the first round leaves its results for the second. */
+/* Allocates memory for the results of the first round, which the second round
+   reads. */
 static int prepare_rounds(struct step *s, enum beton_stage until)
 {
 	uint64_t rows = s->batch.num_samples;
@@ -329,8 +330,8 @@ static int run_column(struct step *s, uint32_t i,
 	return 0;
 }
 
-/* Random numbers depend on the batch file, not on step->batch.number: padding
-   repeats a batch of the same epoch, pixel by pixel. */
+/* Computes random numbers from the batch file, not from step->batch.number,
+   because padding repeats a batch of the same epoch bit by bit. */
 static struct pipeline_row row_key(const struct step *s, uint32_t row)
 {
 	const struct beton_batch_header *h = s->view.header;
@@ -354,12 +355,12 @@ static struct pipeline_value value_of(const struct batch_view_value *v)
 	};
 }
 
-/* A sample's value, and those that it follows. */
+/* Returns a sample's value, and the values of the outputs that it follows. */
 struct values {
 	struct pipeline_value of[3];
 };
 
-/* A value that cannot be read is empty. */
+/* An unreadable value is empty. */
 static void find_values(const struct step *s, const struct pipeline_output *o,
 			uint32_t row, const struct batch_view_value *v,
 			struct values *out)
@@ -431,7 +432,7 @@ static void describe(const struct step *s, uint32_t field, uint32_t row,
 		(ull)s->batch.epoch, (ull)s->view.header->batch);
 }
 
-/* Makes one output of one row. On failure *failure receives the reason. */
+/* Makes one output of one row. On failure, *failure receives the reason. */
 static int run_output(struct step *s, const struct step_plan *plan,
 		      struct pipeline_worker *worker, uint32_t i, uint32_t row,
 		      struct step_failure *failure, struct stage_cost *cost)
@@ -464,14 +465,14 @@ static uint8_t *unmade_at(const struct step *s, uint32_t row, uint32_t i)
 	return s->unmade.bytes + row * (size_t)s->batch.num_outputs + i;
 }
 
-/* Whether the first round made all outputs of a row. */
+/* Whether all outputs of a row succeeded in the first round. */
 static bool is_whole(const struct step *s, uint32_t row)
 {
 	return !memchr(unmade_at(s, row, 0), 1, s->batch.num_outputs);
 }
 
-/* The second round of an output: mixes a row with the one before it. A row that
-   failed in part is mixed into no other row, so that images and labels stay
+/* Runs the second round of an output: mixes a row with the previous one. If any
+   output of a row failed, no other row uses it, so that images and labels stay
    together. */
 static int run_pair(struct step *s, struct pipeline_worker *worker, uint32_t i,
 		    uint32_t row, struct step_failure *failure,
@@ -503,15 +504,15 @@ static void clear_row(struct step *s, uint32_t i, uint32_t row)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 
-	/* The column in the batch file has zeros there already, and a list has
-	   no rows until it is made. */
+	/* A column of the batch file already contains zeros, and a new list has
+	   no rows. */
 	if (!o->ragged && !o->is_list &&
 	    (!s->outputs[i].is_column || s->input.shared))
 		memset(s->outputs[i].rows + row * o->made_size, 0,
 		       o->made_size);
 }
 
-/* Marks failures of the first round, which other rows read in the second. */
+/* Marks failures of the first round for other rows in the second round. */
 static void give_up(struct step *s, uint32_t i, uint32_t row)
 {
 	clear_row(s, i, row);
@@ -575,7 +576,7 @@ int step_start(struct step *s)
 	return s->parcel ? device_batch_start(s->parcel) : 0;
 }
 
-/* Uses four sums, so that the additions need not wait for each other. */
+/* Use four independent sums, so that the CPU can add in parallel. */
 uint64_t step_sum(const struct step *s)
 {
 	const uint64_t *words = (const uint64_t *)s->view.bytes;

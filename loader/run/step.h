@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One training step's batch in the making: the batch file, and the tensors made
- * from it. It starts no threads: the thread that runs a row has exclusive
+ * One unfinished batch of a training step: the batch file, and the tensors made
+ * from it. A step has no threads. The thread that runs a row has exclusive
  * access to that row.
  */
 #ifndef LOADER_RUN_STEP_H
@@ -24,37 +24,37 @@ enum { STEP_MESSAGE_SIZE = 1024 };
 /* The memory behind one tensor. */
 struct step_output {
 	struct buffer data;
-	uint8_t *rows;	/* rows are made here: in `data` or in a parcel */
-	bool is_column; /* the column of the batch file is the output */
+	uint8_t *rows;	/* where workers write rows: `data` or a parcel */
+	bool is_column; /* the output is the column of the batch file */
 	struct buffer offsets;
-	struct buffer parts;	/* of the first round, to mix */
-	struct list_rows lists; /* of an output with is_list */
+	struct buffer parts;	/* values of the first round, to mix */
+	struct list_rows lists; /* rows of an output with is_list */
 	uint64_t shape[BETON_MAX_NDIM + 1];
 };
 
 struct step {
-	struct beton_batch batch; /* first: the user holds it */
-	/* The batch file. Shared memory is released before the user gets the
-	   batch, so columns and ids are copied out of it. In memory of the
-	   loader they stay where they are. */
+	struct beton_batch batch; /* must be first: the user has its address */
+	/* The batch file. The loader releases shared memory before the user
+	   gets the batch, so it copies columns and ids out of shared memory.
+	   Columns in memory of the loader need no copy. */
 	struct feed_batch input;
 	struct batch_view view;		 /* view of `input` */
-	enum offload_side side;		 /* that finishes the rows */
-	const struct pipeline *pipeline; /* for the batch's epoch and side */
+	enum offload_side side;		 /* side that finishes the rows */
+	const struct pipeline *pipeline; /* of the epoch and the side */
 	struct buffer ids;
 	struct step_output *outputs;
 	struct device_batch *parcel; /* outputs on a GPU, or NULL */
 	struct beton_tensor *tensors;
 	struct buffer valid;
-	/* Rows are made in two rounds, if some are mixed with others. The
-	   second round mixes what the first one made. */
+	/* If the pipeline mixes samples, workers run all rows twice. The second
+	   round mixes the results of the first one. */
 	bool has_rounds;
 	bool is_second;
 	struct buffer unmade; /* [rows][outputs]; 1: the first round failed */
 	atomic_uint unread;   /* rows that were not run */
 	atomic_uint failed;   /* samples that failed, of those that were run */
-	/* The lowest row that failed, and the reason. Guarded by the lock of
-	   the caller. */
+	/* The failed row with the lowest number, and the reason. Guarded by the
+	   caller's lock. */
 	uint32_t failed_row;
 	char message[STEP_MESSAGE_SIZE];
 };
@@ -65,15 +65,14 @@ struct step_plan {
 	enum beton_on_error on_error;
 	enum beton_stage until;
 	struct device *device;	    /* NULL: no output is on a GPU */
-	const struct phases *whole; /* phases of the CPU's side; NULL:
-				       there is only one side */
+	const struct phases *whole; /* CPU's side; NULL: only one side */
 };
 
 int step_open(const struct step_plan *plan, struct step **out);
 void step_close(struct step *step);
 
-/* Allocates the tensors and fills step->batch, once step->view is set. With
-   `padding` every row counts as a repeat and is not valid. */
+/* Allocates the tensors and fills step->batch. Set step->view before. If
+   `padding` is true, every row is a repeat and not valid. */
 int step_prepare(struct step *step, const struct step_plan *plan,
 		 uint64_t number, bool padding);
 
@@ -83,28 +82,32 @@ struct step_failure {
 	char why[256];
 };
 
-/* Makes all outputs of one row, or those of the current round. Returns whether
-   one of them failed. A failed output is zeroed, counted and described in
-   *failure; with BETON_ON_ERROR_SKIP the row is not valid. Adds to *cost. */
+/* Makes all outputs of one row for the current round, and adds the time to
+   *cost. Returns whether an output failed. Zeros and counts a failed output,
+   and describes it in *failure. With BETON_ON_ERROR_SKIP, marks the row as not
+   valid. */
 bool step_run_row(struct step *step, const struct step_plan *plan,
 		  struct pipeline_worker *worker, uint32_t row,
 		  struct step_failure *failure, struct stage_cost *cost);
 
-/* Call after all rows were run. If it returns true, they have to be run once
-   more, by threads that synchronize with this call. */
+/* Ends a round. Call it after all rows. If it returns true, run all rows again,
+   in threads that synchronize with this call. */
 bool step_next_round(struct step *step);
 
-/* Counts rows that were run. Returns true once, after the last row: then the
-   batch file is not needed any more. */
+/* Counts finished rows. Returns true once, after the last row: then you can
+   release the batch file. */
 bool step_rows_done(struct step *step, uint32_t rows);
 
-/* Completes the outputs that are lists, after all rows were run. -ENOMEM */
+/* Completes the outputs that are lists. Call it after all rows. Returns
+   -ENOMEM. */
 int step_join(struct step *step, const struct step_plan *plan);
 
-/* Starts the upload of the outputs on a GPU, after all rows were run. -EIO */
+/* Starts the upload of the outputs on a GPU. Call it after all rows. Returns
+   -EIO. */
 int step_start(struct step *step);
 
-/* The sum of all bytes of the batch file: the least work of a reader. */
+/* Returns the sum of all bytes of the batch file: the least work of a
+   reader. */
 uint64_t step_sum(const struct step *step);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "fs/util/cleanup.h"
 
-/* The file has to belong to this user: no other user may make the loader write
+/* Require a file of this user, so that no other user can make the loader write
    to a file. */
 static struct telemetry *map(const char *path)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file through which beton doctor watches the loaders of other processes,
- * without the help of the training script. Each loader maps the file that
- * $BETON_TELEMETRY names, and has an entry in it. Without the variable the
- * functions do nothing.
+ * A file through which beton doctor watches the loaders of other processes
+ * without a change of the training script. Each loader maps the file
+ * $BETON_TELEMETRY, and writes its figures to an entry. If the variable is not
+ * set, the functions do nothing.
  *
  * The watching process creates the file with TELEMETRY_SIZE bytes and must not
- * shrink it. Other processes write its numbers, so a reader has to check them.
+ * shrink it. Other processes write the numbers, so that a reader must check
+ * them.
  */
 #ifndef LOADER_RUN_TELEMETRY_H
 #define LOADER_RUN_TELEMETRY_H
@@ -35,7 +36,7 @@ enum { TELEMETRY_SIZE = sizeof(struct telemetry) };
 
 /* The mapped file, and the entry of this loader in it. */
 struct telemetry_slot {
-	struct telemetry *telemetry; /* NULL: there is no file to write to */
+	struct telemetry *telemetry; /* NULL: no file */
 	struct telemetry_entry *entry;
 };
 
@@ -45,8 +46,8 @@ void telemetry_open(uint32_t rank, uint32_t world_size,
 /* The entry keeps its last figures for the watching process. */
 void telemetry_close(struct telemetry_slot *place);
 
-/* Publishes the totals since open: samples, batches, and how long the trainer
-   waited for them. */
+/* Publishes the totals since open: samples, batches, and the trainer's wait in
+   nanoseconds. */
 static inline void telemetry_report(const struct telemetry_slot *place,
 				    uint64_t samples, uint64_t batches,
 				    uint64_t wait_ns)

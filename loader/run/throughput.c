@@ -5,8 +5,8 @@
 
 #include "fs/util/bytes.h"
 
-/* A smaller share of time spent waiting does not count as a data bottleneck.
-   `beton top` has the same bound. */
+/* Least fraction of waiting time that counts as a data bottleneck. `beton top`
+   has the same bound. */
 static const double enough = 0.05;
 
 static void add(struct throughput *p, enum throughput_sum sum, uint64_t n)
@@ -62,7 +62,7 @@ static void delay(struct throughput *p, enum stage stage, uint64_t ns)
 	counters_add_own(&p->delay_ns[stage], ns);
 }
 
-/* Cuts the part before `moment` off a time span and returns its length. */
+/* Removes the part before `moment` from a time span and returns its length. */
 static uint64_t take_until(uint64_t *begin, uint64_t end, uint64_t moment)
 {
 	uint64_t until = min_u64(end, max_u64(*begin, moment));
@@ -72,8 +72,8 @@ static uint64_t take_until(uint64_t *begin, uint64_t end, uint64_t moment)
 	return taken;
 }
 
-/* Workers decode and transform row by row, so the wait is divided in proportion
-   to their time in either stage. */
+/* Workers alternate between decoding and transforming, so divide the wait in
+   proportion to their time in either stage. */
 static void delay_by_rows(struct throughput *p, uint64_t ns,
 			  const struct throughput_times *t)
 {
@@ -92,7 +92,7 @@ void throughput_waited(struct throughput *p, uint64_t begin, uint64_t now,
 	const struct throughput_times *t = times ? times : &never;
 	uint64_t made = t->made_ns && t->has_upload ? t->made_ns : now;
 
-	/* Trace viewers nest a span in one that begins earlier. */
+	/* Trace viewers nest a span in another one that begins earlier. */
 	trace_span(p->lane->track, TRACE_WAIT, begin + 1, now, 0, 0);
 	add(p, PACE_WAITS, 1);
 	add_wait(p, now - begin);
@@ -182,7 +182,7 @@ static double ratio(uint64_t a, uint64_t b)
 	return b ? (double)a / (double)b : 0;
 }
 
-/* The stage with the longest delay since the epoch began. */
+/* Returns the stage with the longest delay since the start of the epoch. */
 static const char *slowest(const struct throughput *p)
 {
 	size_t most = 0;

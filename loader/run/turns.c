@@ -44,21 +44,21 @@ void turn_close(struct ring *ring, struct turn *t)
 	free(t);
 }
 
-/* Surplus turns are freed. A turn with GPU memory is not, because freeing that
-   memory waits for the device. Neither is a kept turn, because other turns may
+/* Whether to free a surplus turn. Keep a turn with GPU memory, because freeing
+   that memory waits for the device. Keep a cached turn, because other turns may
    share its tensors. */
 void turn_recycle(struct ring *ring, struct turn *t)
 {
 	DL_DELETE(ring->turns, t);
 	if (t->step->parcel)
 		device_batch_end(t->step->parcel);
-	/* Only a turn that ended early still has its batch file here. */
+	/* Only a failed or stale turn still has its batch file here. */
 	feed_release(ring->options.feed, &t->step->input);
 	if (t->state != TURN_HELD)
 		ring->in_flight--;
 	t->state = TURN_FREE;
-	if (t->is_kept) {
-		LL_PREPEND(ring->kept_turns, t);
+	if (t->is_cached) {
+		LL_PREPEND(ring->cached_turns, t);
 	} else if ((ring->stopping ||
 		    ring->num_free > ring->options.prefetch) &&
 		   !t->step->parcel) {
@@ -70,13 +70,13 @@ void turn_recycle(struct ring *ring, struct turn *t)
 	pthread_cond_signal(&ring->room);
 }
 
-/* Lets later turns share the tensors of this one, if the replay wants it. */
+/* If the replay caches this turn, lets later turns share its tensors. */
 static void keep_turn(struct ring *ring, struct turn *t)
 {
 	if (!ring->options.replay)
 		return;
 	if (!t->error && !t->of)
-		t->is_kept = replay_keep(ring->options.replay, t->step);
+		t->is_cached = replay_add(ring->options.replay, t->step);
 	pthread_cond_signal(&ring->room);
 }
 
@@ -113,7 +113,7 @@ int turn_take_free(struct ring *ring, struct turn **out)
 	return r;
 }
 
-/* The next step for a user, for errors that have one. */
+/* Returns advice for the user, or "" for errors without advice. */
 static const char *advice(const struct feed *feed, int error)
 {
 	const bool is_mount = feed->ops == &feed_mount;

@@ -11,17 +11,17 @@
 #include "fs/util/float_mode.h"
 #include "fs/util/thread.h"
 
-/* Rows that a worker takes at a time: a few milliseconds of work, so that all
-   workers share the last rows of a batch. Short rows are taken in larger
-   numbers, because each time costs a lock. */
+/* Number of rows that a worker takes at a time: a few milliseconds of work, so
+   that all workers share the last rows of a batch. If rows are short, a worker
+   takes more of them, because each time costs a lock. */
 enum { ROWS_PER_TURN = 8, SHORT_ROWS_PER_TURN = 64 };
 
-/* Shorter rows are not timed one by one, because reading the clock costs too
-   much. */
+/* Least duration of rows to time one by one, because reading the clock takes
+   time too. */
 enum { LONG_ROW_NS = 8000 };
 
-/* A trace gets shorter spans joined into one, so that tracing costs at most a
-   few percent of the time. */
+/* Least duration of a span in a trace. Shorter spans are joined, so that
+   tracing costs at most a few percent of the time. */
 enum { SPAN_NS = 50000 };
 
 struct worker {
@@ -29,7 +29,7 @@ struct worker {
 	pthread_t thread;
 	struct lane *lane;
 	struct pipeline_worker *pipeline;
-	bool has_long_rows; /* in the rows that it ran last */
+	bool has_long_rows; /* in its last rows */
 };
 
 static struct turn *find_turn_with_rows(struct ring *ring)
@@ -45,8 +45,8 @@ static struct turn *find_turn_with_rows(struct ring *ring)
 	return NULL;
 }
 
-/* Keeps the message of the failed row with the lowest number, whichever worker
-   ran that row. */
+/* Stores the message of the failed row with the lowest number, for all
+   workers. */
 static void note_failed_row(struct ring *ring, struct turn *t,
 			    const struct step_failure *f)
 {
@@ -65,7 +65,7 @@ static void note_failed_row(struct ring *ring, struct turn *t,
 		t->error = -EIO;
 }
 
-/* Notes the result of step_join(). Without the lock. */
+/* Stores a failure `r` of step_join(). Called without the lock. */
 static void note_join(struct ring *ring, struct turn *t, int r)
 {
 	if (!r)
@@ -78,13 +78,13 @@ static void note_join(struct ring *ring, struct turn *t, int r)
 	pthread_mutex_unlock(&ring->lock);
 }
 
-/* Runs rows and adds their time to *times. Without the lock. */
+/* Runs rows and adds their time to *times. Called without the lock. */
 static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 		     uint32_t n, struct throughput_times *times)
 {
 	struct ring *ring = w->ring;
 	const struct beton_batch *batch = &t->step->batch;
-	/* Trace viewers nest a span in one that begins earlier. */
+	/* Trace viewers nest a span in another one that begins earlier. */
 	uint64_t begin = stage_now_ns(), at = begin + 1, now;
 	struct stage_cost cost = { .decode_ns = 0 };
 	bool looks = w->has_long_rows || w->lane->track;
@@ -92,7 +92,7 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	struct step_failure failure;
 	uint32_t from = 0;
 
-	/* The program's callbacks run in this thread, too. */
+	/* The user's callbacks run in this thread, too. */
 	float_mode_reset();
 	turns_push_range(ring, "beton samples");
 	for (uint32_t i = 0; i < n; i++) {
@@ -114,7 +114,8 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	}
 	times->busy_ns += at - begin;
 	w->has_long_rows = at - begin >= (uint64_t)n * LONG_ROW_NS;
-	trace_span(w->lane->track, TRACE_SAMPLES, begin, at, batch->number, first);
+	trace_span(w->lane->track, TRACE_SAMPLES, begin, at, batch->number,
+		   first);
 	if (step_rows_done(t->step, n)) {
 		note_join(ring, t, step_join(t->step, &ring->options.plan));
 		feed_release(ring->options.feed, &t->step->input);
@@ -122,8 +123,8 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	turns_pop_range(ring);
 }
 
-/* Runs the user's callback, if there is one, on a turn whose rows are made.
-   Called with the lock, which it drops meanwhile. */
+/* Runs the user's callback, if there is one, on a turn with complete rows.
+   Called with the lock, which it releases meanwhile. */
 static int run_callback(struct worker *w, struct turn *t)
 {
 	struct ring *ring = w->ring;
@@ -148,8 +149,8 @@ static int run_callback(struct worker *w, struct turn *t)
 	return r;
 }
 
-/* Starts the upload of a turn whose rows are made, if it has outputs on a GPU.
-   Called with the lock, which it drops meanwhile. */
+/* Starts the upload of a turn with complete rows, if it has outputs on a GPU.
+   Called with the lock, which it releases meanwhile. */
 static int start_upload(struct worker *w, struct turn *t)
 {
 	struct ring *ring = w->ring;
@@ -175,7 +176,7 @@ static int start_upload(struct worker *w, struct turn *t)
 	return r;
 }
 
-/* The number of rows that the worker takes of this turn. */
+/* Returns the number of rows that the worker takes from this turn. */
 static uint32_t rows_to_take(const struct worker *w, const struct turn *t)
 {
 	uint32_t left = t->step->batch.num_samples - t->next_row;
@@ -186,8 +187,8 @@ static uint32_t rows_to_take(const struct worker *w, const struct turn *t)
 	return (uint32_t)min_u64(SHORT_ROWS_PER_TURN, share);
 }
 
-/* Takes some rows of a turn and runs them. Called with the lock, which it drops
-   meanwhile. */
+/* Takes some rows of a turn and runs them. Called with the lock, which it
+   releases meanwhile. */
 static void run_turn(struct worker *w, struct turn *t)
 {
 	struct ring *ring = w->ring;
@@ -214,8 +215,9 @@ static void run_turn(struct worker *w, struct turn *t)
 	turn_finish(ring, t, r ? r : start_upload(w, t));
 }
 
-/* Counts the wait as one for input if a batch is being fetched. Otherwise the
-   user has to take a batch first, and it counts as one for room. */
+/* While the fetching thread fetches a batch, counts the wait as a wait for
+   input. Otherwise the user has to take a batch first, so counts it as a wait
+   for room. */
 static void wait_for_rows(struct worker *w)
 {
 	struct counters *decode = &w->lane->stages[STAGE_DECODE];
@@ -238,7 +240,7 @@ static void *run_worker(void *arg)
 	struct ring *ring = w->ring;
 	struct turn *t;
 	const struct step_plan *plan = &ring->options.plan;
-	/* `whole` needs all parts of a worker. */
+	/* `whole` uses all parts of a worker. */
 	int r = pipeline_worker_open(
 		phases_row(plan->whole ? plan->whole : plan->phases, 0),
 		&w->pipeline);
@@ -265,7 +267,8 @@ static int start_worker(struct ring *ring, uint32_t i)
 
 	w->ring = ring;
 	w->lane = &ring->lanes[LANE_WORKERS + i];
-	w->has_long_rows = true; /* until the first rows are timed */
+	w->has_long_rows = true; /* initial value, until the worker has timed
+				    its first rows */
 	return thread_start(&w->thread, run_worker, w);
 }
 

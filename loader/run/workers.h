@@ -9,11 +9,11 @@
 
 #include "loader/run/turns.h"
 
-/* On failure some threads may run; workers_join() waits for them. The caller
-   frees ring->workers. */
+/* Starts the threads. On failure some threads may run; workers_join() waits for
+   them. The caller frees ring->workers. */
 int workers_start(struct ring *ring);
-/* Waits for the threads that were started. The caller has set ring->stopping
-   and does not hold the lock. */
+/* Waits for all threads. Set ring->stopping before, and call it without the
+   lock. */
 void workers_join(struct ring *ring);
 
 #endif

@@ -31,7 +31,7 @@ static bool is_mark(const struct parser *p, char mark)
 
 static bool is_text(const struct parser *p)
 {
-	return p->lexer.token.kind == TOKEN_WORD ||
+	return p->lexer.token.kind == TOKEN_IDENTIFIER ||
 	       p->lexer.token.kind == TOKEN_STRING;
 }
 
@@ -55,7 +55,7 @@ static int expected(const struct parser *p, const char *what)
 		return complain(p->lexer.diagnostic, t->at,
 				"%s expected, not `%c'", what, t->mark);
 	return complain(p->lexer.diagnostic, t->at, "%s expected, not `%s'",
-			what, t->word);
+			what, t->value);
 }
 
 static int take_stage(struct parser *p, struct parse_stage *stage);
@@ -85,7 +85,7 @@ static int take_value(struct parser *p, struct parse_arg *arg, const char *what)
 		return complain_bracket(p->lexer.diagnostic, p->lexer.token.at);
 	if (!is_text(p))
 		return expected(p, what);
-	arg->value = p->lexer.token.word;
+	arg->value = p->lexer.token.value;
 	arg->value_at = p->lexer.token.at;
 	r = take_stage(p, &p->stages[p->num_stages++]);
 	while (!r && is_mark(p, '|')) {
@@ -166,8 +166,8 @@ static int take_args(struct parser *p, struct parse_stage *stage)
 /* Whether .WORD follows a string, which is then the name of a file. */
 static bool is_member(const struct parser *p, const struct parse_stage *stage)
 {
-	return stage->quoted && p->lexer.token.kind == TOKEN_WORD &&
-	       p->lexer.token.word[0] == '.' && p->lexer.token.word[1];
+	return stage->quoted && p->lexer.token.kind == TOKEN_IDENTIFIER &&
+	       p->lexer.token.value[0] == '.' && p->lexer.token.value[1];
 }
 
 static int take_stage(struct parser *p, struct parse_stage *stage)
@@ -178,14 +178,14 @@ static int take_stage(struct parser *p, struct parse_stage *stage)
 	if (!is_text(p))
 		return expected(p, "an operation");
 	*stage = (struct parse_stage){
-		.word = p->lexer.token.word,
+		.name = p->lexer.token.value,
 		.at = p->lexer.token.at,
 		.quoted = p->lexer.token.kind == TOKEN_STRING,
 	};
 	r = lexer_advance(&p->lexer);
 	if (!r && is_member(p, stage)) {
-		stage->file = stage->word;
-		stage->word = p->lexer.token.word + 1;
+		stage->file = stage->name;
+		stage->name = p->lexer.token.value + 1;
 		stage->quoted = false;
 		r = lexer_advance(&p->lexer);
 	}
@@ -212,7 +212,7 @@ static int turn_into_name(struct parser *p, struct parse_statement *s)
 		return complain(
 			p->lexer.diagnostic, stage->at,
 			"the name of an output is an unquoted identifier");
-	s->name = stage->word;
+	s->name = stage->name;
 	p->out->num_stages--;
 	s->num_stages--;
 	r = lexer_advance(&p->lexer);
@@ -288,7 +288,7 @@ static int take_named_members(struct parser *p, struct parse_statement *s)
 			return complain(
 				p->lexer.diagnostic, stage->at,
 				"the name of an output is an unquoted identifier");
-		names[i].name = stage->word;
+		names[i].name = stage->name;
 	}
 	if (!r && !is_mark(p, '('))
 		r = expected(p, "`(', and as many fields as names,");
@@ -341,7 +341,7 @@ static int take_statement(struct parser *p)
  * least one, and one more may fail. */
 static int allocate(struct parser *p, const char *text)
 {
-	size_t words = lexer_max_words(text) + 1;
+	size_t words = lexer_max_names(text) + 1;
 	struct parse *out = p->out;
 
 	out->statements = calloc(words, sizeof(*out->statements));

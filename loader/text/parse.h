@@ -32,7 +32,7 @@ struct parse_arg {
  */
 struct parse_stage {
 	const char *file;
-	const char *word;
+	const char *name;
 	size_t at;
 	size_t end; /* after its last character */
 	bool quoted;

@@ -41,7 +41,7 @@ int token_number(const char *text, const char *end, double *out)
 	return 0;
 }
 
-size_t lexer_max_words(const char *text)
+size_t lexer_max_names(const char *text)
 {
 	size_t words = 0;
 
@@ -55,7 +55,7 @@ size_t lexer_max_words(const char *text)
  * quotes. */
 size_t lexer_max_bytes(const char *text)
 {
-	return strlen(text) + lexer_max_words(text);
+	return strlen(text) + lexer_max_names(text);
 }
 
 static void skip_space(struct lexer *l)
@@ -76,8 +76,8 @@ static void take_word(struct lexer *l)
 {
 	char *to = l->strings;
 
-	l->token.kind = TOKEN_WORD;
-	l->token.word = to;
+	l->token.kind = TOKEN_IDENTIFIER;
+	l->token.value = to;
 	while (is_word_char(l->text[l->at]))
 		*to++ = l->text[l->at++];
 	*to++ = '\0';
@@ -90,7 +90,7 @@ static int take_string(struct lexer *l)
 	char *to = l->strings;
 
 	l->token.kind = TOKEN_STRING;
-	l->token.word = to;
+	l->token.value = to;
 	for (l->at++; l->text[l->at] != '"'; l->at++) {
 		const char *c = l->text + l->at;
 

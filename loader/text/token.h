@@ -11,7 +11,7 @@
 enum token_kind {
 	TOKEN_END,   /* of the text */
 	TOKEN_BREAK, /* `;' or newline */
-	TOKEN_WORD,
+	TOKEN_IDENTIFIER,
 	TOKEN_STRING,
 	TOKEN_MARK, /* one of ( ) , = | */
 };
@@ -19,8 +19,8 @@ enum token_kind {
 struct token {
 	enum token_kind kind;
 	char mark;
-	size_t at;	  /* offset into the pipeline string */
-	const char *word; /* identifiers and strings; in the lexer's memory */
+	size_t at;	   /* offset into the pipeline string */
+	const char *value; /* identifiers and strings; in the lexer's memory */
 };
 
 struct lexer {
@@ -37,7 +37,7 @@ struct lexer {
  * Upper bounds for a text: the number of its words and strings, and the bytes
  * that lexer->strings needs.
  */
-size_t lexer_max_words(const char *text);
+size_t lexer_max_names(const char *text);
 size_t lexer_max_bytes(const char *text);
 
 /* Moves to the next token. -EINVAL, with a message in the diagnostic. */

@@ -45,7 +45,7 @@ static int run(struct frame *f, const struct pipeline_value *v, struct run *run)
 	if (r)
 		return r;
 	if (run->stash)
-		frame_keep(f, run->stash, 0);
+		frame_cache(f, run->stash, 0);
 	if (v->size % 2)
 		frame_mirror(f);
 	frame_crop(f, &part);

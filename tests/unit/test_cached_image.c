@@ -53,7 +53,7 @@ static struct pipeline *parsed(const char *text, const char *cache,
 	snprintf(whole, sizeof(whole), text, cache);
 	if (pipeline_parse(whole, &field, 1, 0, &p, error, sizeof(error)))
 		fprintf(stderr, "%s: %s\n", whole, error);
-	CHECK(!error[0] && !pipeline_keep(p, NULL));
+	CHECK(!error[0] && !pipeline_cache(p, NULL));
 	CHECK(pipeline_output_at(p, 0)->row_size <= OUT_MAX);
 	return p;
 }
@@ -483,7 +483,7 @@ static void more_memory_than_there_is_is_refused(void)
 
 	CHECK(!pipeline_parse("cache(decoded, 60T) | resize(\"8,8\")", &field,
 			      1, 0, &p, error, sizeof(error)));
-	CHECK(pipeline_keep(p, NULL) == -ENOMEM);
+	CHECK(pipeline_cache(p, NULL) == -ENOMEM);
 	pipeline_close(p);
 }
 

@@ -59,7 +59,7 @@ static void apply(const char *text, const double *draws, size_t count,
 	struct args args;
 
 	CHECK(!parse_text(&c, &p) && p.num_stages == 1);
-	op = op_by_name(p.stages[0].word);
+	op = op_by_name(p.stages[0].name);
 	CHECK(op && op->kind == OP_IMAGE);
 	CHECK(!args_bind(op, &p, &p.stages[0], &epochs, &c, &args));
 	op->image(&args, &sample, &all);

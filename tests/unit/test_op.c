@@ -23,8 +23,8 @@ static int bind_in(struct epochs *epochs, const char *text, struct args *out)
 
 	error[0] = '\0';
 	CHECK(!parse_text(&c, &p));
-	CHECK(p.num_stages == 1 && op_by_name(p.stages[0].word));
-	r = args_bind(op_by_name(p.stages[0].word), &p, &p.stages[0], epochs,
+	CHECK(p.num_stages == 1 && op_by_name(p.stages[0].name));
+	r = args_bind(op_by_name(p.stages[0].name), &p, &p.stages[0], epochs,
 		      &c, out);
 	parse_fini(&p);
 	return r;
@@ -142,9 +142,9 @@ static void british_spelling_is_accepted(void)
 	CHECK(!op_by_name(long_word));
 	/* The default is that of the alias, not of the operation. */
 	CHECK(!bind("random_greyscale", &args) && args.arg[0].number[0] == 0.1);
-	CHECK(!bind("normalise(imagenet)", &args) && args.arg[0].word == 0);
-	CHECK(!bind("excerpt(3, centre)", &args) && args.arg[1].word == 1);
-	CHECK(!bind("decode(grey16)", &args) && args.arg[0].word == 4);
+	CHECK(!bind("normalise(imagenet)", &args) && args.arg[0].choice == 0);
+	CHECK(!bind("excerpt(3, centre)", &args) && args.arg[1].choice == 1);
+	CHECK(!bind("decode(grey16)", &args) && args.arg[0].choice == 4);
 	CHECK(bind("excerpt(3, centr)", &args));
 }
 
@@ -157,7 +157,7 @@ static void check_param(const struct op *op, const struct param *p)
 	CHECK(op_param(op, p->name) == (int)(p - op->params));
 	CHECK(!numbers || (p->min_count >= 1 && p->max_count >= p->min_count &&
 			   p->max_count <= OP_NUMBERS_MAX && p->min <= p->max));
-	CHECK(p->kind != PARAM_WORD || p->words);
+	CHECK(p->kind != PARAM_CHOICE || p->choices);
 }
 
 static void every_parameter_is_described(void)
@@ -178,9 +178,9 @@ static const char *fitting(const struct param *p)
 
 	if (p->kind == PARAM_OPERATIONS)
 		return p->max_count > 1 ? "invert, invert" : "invert";
-	if (p->words) {
+	if (p->choices) {
 		snprintf(word, sizeof(word), "%.*s",
-			 (int)strcspn(p->words, "|"), p->words);
+			 (int)strcspn(p->choices, "|"), p->choices);
 		return word;
 	}
 	return p->kind == PARAM_BYTES ? "1GiB" : "7";
@@ -291,11 +291,11 @@ static void arguments_are_positional_or_named(void)
 	CHECK(a.arg[0].number[1] == b.arg[0].number[1]);
 	CHECK(a.arg[1].number[0] == b.arg[1].number[0]);
 	CHECK(op_size(&a.arg[0]).height == 8 && op_size(&a.arg[0]).width == 16);
-	CHECK(a.arg[1].number[0] == 0.5 && a.arg[2].word == 1);
+	CHECK(a.arg[1].number[0] == 0.5 && a.arg[2].choice == 1);
 	CHECK(!bind("random_resized_crop(9)", &a));
 	CHECK(a.arg[1].number[0] == 0.08 && a.arg[1].number[1] == 1);
 	CHECK(a.arg[2].number[0] == 0.75 && a.arg[2].number[1] == 4.0 / 3);
-	CHECK(a.arg[3].word == 0 && !a.arg[4].text);
+	CHECK(a.arg[3].choice == 0 && !a.arg[4].text);
 }
 
 /* The arguments of a text in an epoch, and the last epoch they hold for. */
@@ -325,7 +325,7 @@ static void numbers_may_change_with_the_epoch(void)
 		struct args a = bound(text, epochs[i], ends[i]);
 		bool late = epochs[i] >= 12;
 
-		CHECK(a.arg[0].given && a.arg[0].word == -1);
+		CHECK(a.arg[0].given && a.arg[0].choice == -1);
 		CHECK(a.arg[0].count == (i < 2 ? 2 : 1));
 		CHECK(op_size(&a.arg[0]).width == widths[i]);
 		CHECK(op_size(&a.arg[0]).height == (i < 2 ? 160 : widths[i]));
@@ -544,8 +544,7 @@ static void color(const char *text, enum dtype in, float v[3])
 		v[c] = op->point(v[c], operands);
 }
 
-static bool is_color(const char *text, enum dtype in, float r, float g,
-		      float b)
+static bool is_color(const char *text, enum dtype in, float r, float g, float b)
 {
 	float v[3] = { 200, 100, 3 };
 
@@ -562,9 +561,9 @@ static void colors_are_what_the_manual_defines(void)
 	CHECK(is_color("brightness(0.5, 0)", DTYPE_U1, 200, 100, 3));
 	CHECK(is_color("brightness(3)", DTYPE_U1, 600, 300, 9));
 	CHECK(is_color("saturation(0.5)", DTYPE_U1, 250 - 0.25F * 118,
-			125 - 0.25F * 118, 3.75F - 0.25F * 118));
+		       125 - 0.25F * 118, 3.75F - 0.25F * 118));
 	CHECK(is_color("saturation(0.5)", DTYPE_F4, 250 - 0.25F * gray,
-			125 - 0.25F * gray, 3.75F - 0.25F * gray));
+		       125 - 0.25F * gray, 3.75F - 0.25F * gray));
 	CHECK(is_color("saturation(0.5, 0)", DTYPE_U1, 200, 100, 3));
 	CHECK(is_color("grayscale", DTYPE_U1, gray, gray, gray));
 	CHECK(is_color("grayscale(0)", DTYPE_U1, 200, 100, 3));

@@ -28,9 +28,9 @@ static void a_statement_has_a_name_stages_and_arguments(void)
 	CHECK(p.num_statements == 1 && p.num_stages == 3 && p.num_args == 2);
 	CHECK(!strcmp(p.statements[0].name, "small"));
 	CHECK(p.statements[0].at == 0);
-	CHECK(!strcmp(p.stages[0].word, "image") && !p.stages[0].has_parens);
+	CHECK(!strcmp(p.stages[0].name, "image") && !p.stages[0].has_parens);
 	CHECK(p.stages[0].at == 8);
-	CHECK(!strcmp(p.stages[1].word, "random_resized_crop"));
+	CHECK(!strcmp(p.stages[1].name, "random_resized_crop"));
 	CHECK(p.stages[1].has_parens && p.stages[1].num_args == 2);
 	CHECK(!p.args[0].name && !strcmp(p.args[0].value, "96"));
 	CHECK(!strcmp(p.args[1].name, "scale"));
@@ -69,7 +69,7 @@ static void quotes_hold_anything_but_a_newline(void)
 	struct parse p;
 
 	CHECK(!parse("\"odd \\\"na\\\\me; #|\"|drop", &p));
-	CHECK(!strcmp(p.stages[0].word, "odd \"na\\me; #|"));
+	CHECK(!strcmp(p.stages[0].name, "odd \"na\\me; #|"));
 	CHECK(p.stages[0].quoted && !p.stages[1].quoted);
 	parse_fini(&p);
 	CHECK(parse("\"a\"\"b\"", &p) == -EINVAL);
@@ -90,11 +90,11 @@ static void arguments_hold_operations(void)
 	CHECK(!arg->name && arg->num_stages == 3 && !arg->is_plain);
 	CHECK(!strcmp(arg->value, "jitter") && arg->value_at == 21);
 	stage = &p.nested[arg->first_stage];
-	CHECK(!strcmp(stage[0].word, "jitter") && stage[0].num_args == 2);
+	CHECK(!strcmp(stage[0].name, "jitter") && stage[0].num_args == 2);
 	CHECK(!strcmp(p.args[stage[0].first_arg].value, "0.4"));
 	CHECK(!strcmp(p.args[stage[0].first_arg + 1].name, "hue"));
-	CHECK(!strcmp(stage[1].word, "blur") && stage[1].at == 45);
-	CHECK(!strcmp(stage[2].file, "f.c") && !strcmp(stage[2].word, "g"));
+	CHECK(!strcmp(stage[1].name, "blur") && stage[1].at == 45);
+	CHECK(!strcmp(stage[2].file, "f.c") && !strcmp(stage[2].name, "g"));
 	CHECK(!strcmp(arg[1].name, "p") && arg[1].is_plain);
 	arg = &p.args[p.stages[2].first_arg];
 	CHECK(arg[0].is_plain && arg[0].num_stages == 1);
