@@ -11,7 +11,8 @@
 #   lint                   check includes, headers, symbols, pages, language
 #   unit                   run unit tests, and replay the fuzzers' corpora
 #   e2e                    test programs and Python; mounts need /dev/fuse
-#   docs pictures                   the documentation site in build/docs/html, with Sphinx
+#   docs                   the documentation site in build/docs/html, with Sphinx
+#   pictures               draw the pictures of the documentation again
 #   bench                  build what contrib/bench/gpu runs, with its tests
 #   fuzz                   run libFuzzer for 60 s per harness; needs clang
 #   format                 run clang-format on all tracked C files
@@ -282,7 +283,8 @@ $(BUILD)/man/man3/stamp: contrib/man3 $(wildcard include/beton/*.h)
 
 sdist:
 	$(Q)mkdir -p dist && rm -f dist/betonfs-*.tar.gz
-	$(Q)cd contrib/python && $(PYTHON) -c 'from setuptools.build_meta import build_sdist; print("  SDIST dist/" + build_sdist("$(CURDIR)/dist"))' | tail -n 1
+	$(Q)cd contrib/python && PYTHONWARNINGS=ignore $(PYTHON) -c 'from setuptools.build_meta import build_sdist; build_sdist("../../dist")' >/dev/null
+	$(Q)for f in dist/betonfs-*.tar.gz; do echo "  SDIST $$f"; done
 wheel: ; $(Q)BUILD=$(BUILD) contrib/wheels/build $(PYTHON)
 
 # --- checks ------------------------------------------------------------------
@@ -330,10 +332,26 @@ docs: python $(BUILD)/man/man3/stamp
 	$(call say,GEN)
 	$(Q)$(PYTHON) contrib/docs/site $(BUILD)
 
+# A script per picture. It draws into contrib/docs/pictures.
+pictures := $(patsubst %,picture-%,$(notdir $(filter-out %.py %__pycache__,$(wildcard contrib/docs/draw/*))))
+pictures: $(pictures)
+$(pictures): picture-%: all python
+	$(call say,DRAW)
+	$(Q)BUILD=$(abspath $(BUILD)) $(PYTHON) contrib/docs/draw/$*
+
 compile_commands.json: ; bear --output $@ -- $(MAKE) -B all $(units)
 format: ; clang-format -i $(shell git ls-files '*.c' '*.h')
 
 # --- packages ---------------------------------------------------------------
+
+# A list of make ends a path at a space, and the shell interprets these characters.
+ifneq ($(filter install uninstall,$(MAKECMDGOALS)),)
+odd := ' " ` \ $$ & ; < > ( ) * ? [ ~ : |
+is_odd = $(or $(word 2,$(1)),$(filter-out /%,$(1)),$(strip $(foreach c,$(odd),$(findstring $c,$(1)))))
+$(foreach v,PREFIX bindir sbindir libdir incdir mandir unitdir,$(if $(call is_odd,$($v)),$(error \
+  $v=$($v): expected an absolute path without spaces and characters of the shell)))
+$(if $(findstring ',$(DESTDIR)),$(error DESTDIR=$(DESTDIR): expected a path without '))
+endif
 
 # The installed files, as MODE:SOURCE:PATH or link:PATH:NAME (contrib/install).
 # The pages of section 3 exist only once they are built: never expand it before.

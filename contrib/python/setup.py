@@ -30,7 +30,7 @@ LICENSE = "Apache-2.0"
 # The sources of the library, from ROOT, and those of the extension, from HERE.
 SOURCES = "Makefile", "fs", "include", "loader"
 EXTENSION = "src",
-STRAY = shutil.ignore_patterns(".*", "*~", "*.o", "*.orig", "__pycache__")
+SOURCE = re.compile(r"[A-Za-z][\w.-]*\.(?:c|h|[1-8]|html|css|map|abi)", re.ASCII)
 
 # Tools and libraries that the build needs -> their packages in Debian.
 TOOLS = {"make": "make", "pkg-config": "pkg-config"}
@@ -107,16 +107,38 @@ class Build(build_ext):
                 shutil.copy(path, into / name)
 
 
+def is_source(path):
+    if path.is_symlink():
+        return False
+    if path.is_dir():
+        return re.fullmatch(r"[a-z][a-z0-9_]*", path.name)
+    return SOURCE.fullmatch(path.name)
+
+
+def stray(folder, names):
+    """The names that are no sources: a tree may contain notes, keys and cores."""
+    return {name for name in names if not is_source(pathlib.Path(folder, name))}
+
+
 class SourceDistribution(sdist):
+    def finalize_options(self):
+        super().finalize_options()
+        # Otherwise an archive contains the name of the user who makes it.
+        self.owner = self.owner or "root"
+        self.group = self.group or "root"
+
     def make_release_tree(self, base_dir, files):
         super().make_release_tree(base_dir, files)
         for top, names in (ROOT, SOURCES), (HERE, EXTENSION):
             for name in names:
                 if (top / name).is_dir():
                     shutil.copytree(top / name, pathlib.Path(base_dir, name),
-                                    ignore=STRAY, dirs_exist_ok=True)
+                                    ignore=stray, dirs_exist_ok=True)
                 else:
                     shutil.copy2(top / name, base_dir)
+        # The modes of the tree depend on a umask. These files are copies.
+        for path in pathlib.Path(base_dir), *pathlib.Path(base_dir).rglob("*"):
+            path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 # Expressions of SPDX are metadata since setuptools 77.

@@ -213,6 +213,70 @@ def test_install_where_sbin_is_a_link_to_bin(dest):
     assert tree(dest) == before
 
 
+def contrib_install(action, dest, *listing, cwd=ROOT):
+    return subprocess.run(
+        ["sh", ROOT / "contrib/install", action, cwd / "dirs", dest], cwd=cwd,
+        input="".join(line + "\n" for line in listing), text=True,
+        capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("link", ["usr", "usr/bin"])
+@pytest.mark.parametrize("action", ["put", "remove"])
+def test_no_link_leads_out_of_destdir(tmp_path, link, action):
+    dest, outside = tmp_path / "dest", tmp_path / "outside"
+    (outside / "bin").mkdir(parents=True)
+    (dest / link).parent.mkdir(parents=True)
+    (dest / link).symlink_to(outside)
+    for place in outside, outside / "bin":
+        (place / "file").write_text("foreign")
+    (tmp_path / "source").write_text("ours")
+    before = tree(tmp_path)
+    r = contrib_install(action, dest, "644:source:/usr/bin/file",
+                        "644:source:/usr/bin/new/file", cwd=tmp_path)
+    assert r.returncode == 1 and r.stderr == \
+        f"install: {dest / 'usr/bin'} leads out of DESTDIR {dest}\n"
+    assert tree(tmp_path) == before
+    assert (outside / "bin/file").read_text() == "foreign"
+
+
+def test_install_replaces_a_link_instead_of_following_it(tmp_path):
+    dest, outside = tmp_path / "dest", tmp_path / "outside"
+    outside.mkdir()
+    (dest / "usr/bin").mkdir(parents=True)
+    for name in "file", "link":
+        (dest / "usr/bin" / name).symlink_to(outside)
+    (tmp_path / "source").write_text("ours")
+    r = contrib_install("put", dest, "644:source:/usr/bin/file",
+                        "link:/usr/bin/file:/usr/bin/link", cwd=tmp_path)
+    assert r.returncode == 0, r.stderr
+    assert not list(outside.iterdir())
+    assert tree(dest / "usr/bin") == {"file": False, "link": "file"}
+
+
+def test_a_relative_destdir_is_removed_again(tmp_path):
+    (tmp_path / "source").write_text("ours")
+    for action in "put", "remove":
+        r = contrib_install(action, "a dest", "644:source:/usr/file",
+                            cwd=tmp_path)
+        assert r.returncode == 0 and not r.stderr, r.stderr
+        assert (tmp_path / "a dest/usr/file").exists() == (action == "put")
+    assert tree(tmp_path) == {"source": False}
+
+
+@pytest.mark.parametrize("variable", [
+    "PREFIX=/a b", "PREFIX=relative", "PREFIX=/a;b", "PREFIX=/a:b",
+    "PREFIX=/a$$(b)", "PREFIX=~/a", "bindir=/a b", "mandir=man",
+    "DESTDIR=it's"])
+@pytest.mark.parametrize("target", ["install", "uninstall"])
+def test_paths_that_lists_cannot_contain_are_refused(variable, target):
+    """`make uninstall PREFIX='/home/me/my dir'` removed /home/me/my."""
+    r = subprocess.run(["make", "-n", "-C", ROOT, f"BUILD={BUILD}", variable,
+                        target], capture_output=True, text=True, timeout=60)
+    name = variable.partition("=")[0]
+    assert r.returncode == 2 and f"*** {name}=" in r.stderr, r.stderr
+    assert "contrib/install" not in r.stdout
+
+
 # --- the ABI ---
 
 BASELINE = (ROOT / "include/libbeton.abi").read_text()

@@ -100,6 +100,11 @@ def place():
     shutil.rmtree(top)
 
 
+# Files that a tree may contain, and a distribution must not.
+STRAY = ("fs/id_rsa", "fs/util/notes.txt", "fs/util/log.c.orig", "fs/a.o",
+         "loader/core.1234", "loader/run/ring.c.rej", "loader/#ring.c#",
+         "loader/.ring.c.swp", "include/beton/.token", "include/beton/beton.h~")
+
 SDIST = "from setuptools import build_meta as b; b.build_sdist('..')"
 
 
@@ -111,10 +116,8 @@ def pip_wheel(place, source, into, **how):
 
 
 @pytest.fixture(scope="module")
-def distributions(place):
-    """The source distribution, a wheel of the tree and one of the source
-    distribution, out of a copy of the tree. The wheels share objects, which a
-    missing source or header would not let link or compile."""
+def sdist(place):
+    """The source distribution, and the copy of the tree that it was made of."""
     top, run = place
     source = top / "source"
     source.mkdir()
@@ -122,18 +125,32 @@ def distributions(place):
         shutil.copytree(ROOT / name, source / name,
                         ignore=shutil.ignore_patterns("build", "*.egg-info"))
     shutil.copy2(ROOT / "Makefile", source)
+    for name in STRAY:
+        (source / name).write_text("private")
+        (source / name).chmod(0o666)
+    (source / "fs/passwd.c").symlink_to("/etc/passwd")
+    (source / "fs/util").chmod(0o777)
     if os.stat(top).st_uid != os.geteuid():
         for folder, _, files in os.walk(source):
             for path in folder, *(os.path.join(folder, f) for f in files):
                 os.chown(path, NOBODY, NOBODY)
-    build = {"BETON_BUILD": str(top / "objects")}
     run(sys.executable, "-c", SDIST, cwd=source / "contrib/python")
-    sdist, = (source / "contrib").glob("*.tar.gz")
-    sdist = shutil.move(sdist, top)
+    made, = (source / "contrib").glob("*.tar.gz")
+    return pathlib.Path(shutil.move(made, top)), source
+
+
+@pytest.fixture(scope="module")
+def distributions(place, sdist):
+    """The source distribution, a wheel of the tree and one of the source
+    distribution. The wheels share objects, which a missing source or header would
+    not let link or compile."""
+    top, _ = place
+    sdist, source = sdist
+    build = {"BETON_BUILD": str(top / "objects")}
     of_tree = pip_wheel(place, source / "contrib/python", "wheels",
                         variables=build)
     shutil.rmtree(source)
-    return pathlib.Path(sdist), of_tree, \
+    return sdist, of_tree, \
         pip_wheel(place, sdist, "of-sdist", variables=build)
 
 
@@ -157,8 +174,8 @@ def metadata(path):
         return email.message_from_bytes(t.extractfile(f"{top}/PKG-INFO").read())
 
 
-def test_an_sdist_has_its_sources_and_nothing_else(distributions):
-    sdist = distributions[0]
+def test_an_sdist_has_its_sources_and_nothing_else(sdist):
+    sdist = sdist[0]
     with tarfile.open(sdist) as t:
         inside = [m for m in t.getmembers() if not m.isdir()]
     assert all(m.isfile() for m in inside)
@@ -172,7 +189,24 @@ def test_an_sdist_has_its_sources_and_nothing_else(distributions):
     assert len(tree) > 500 and tree <= paths
     assert {p.split("/")[0] for p in paths if "/" in p} == {
         "fs", "include", "loader", "src", "betonfs", "betonfs.egg-info"}
-    assert not [p for p in paths if p.endswith((".o", ".so", ".pyc", "~"))]
+    suffixes = {"c", "h", "1", "5", "7", "8", "html", "css", "map", "abi"}
+    assert {p.rpartition(".")[2] for p in paths
+            if p.startswith(("fs/", "include/", "loader/", "src/"))} <= suffixes
+    assert not paths & {*STRAY, "fs/passwd.c"}
+
+
+def test_an_sdist_depends_on_no_umask_and_no_user(sdist):
+    with tarfile.open(sdist[0]) as t:
+        assert {(m.isdir(), m.mode, m.uname, m.gname) for m in t} == {
+            (True, 0o755, "root", "root"), (False, 0o644, "root", "root")}
+
+
+def test_make_sdist_reports_a_failure(tmp_path):
+    shutil.copy2(ROOT / "Makefile", tmp_path)
+    (tmp_path / "contrib/python").mkdir(parents=True)
+    r = subprocess.run(["make", "-C", tmp_path, "sdist", "PYTHON=/bin/false"],
+                       capture_output=True, text=True, timeout=60)
+    assert r.returncode == 2 and "SDIST" not in r.stdout
 
 
 def test_a_wheel_of_an_sdist_is_that_of_the_tree(distributions):
