@@ -59,6 +59,31 @@ def test_python_is_left_out_where_it_is_too_old():
             assert need.endswith("<!nopython>"), need
 
 
+def test_the_page_has_all_packages_of_a_build():
+    """contrib/docs/install.md installs what control needs, by the quickstart and
+    by apt-get. dh-python brings the interpreter."""
+    page = (ROOT / "contrib/docs/install.md").read_text()
+    page = page[page.index("## Debian packages"):page.index("## Python package")]
+    steps = re.findall(r"^    (.+)$", page, re.M)
+    assert steps[0] == "sh contrib/quickstart --packages-only"
+    assert steps[2:] == ["make deb", "sudo apt-get install ./build/deb/*.deb"]
+    given = set(steps[1].removeprefix("sudo apt-get install ").split())
+    quickstart = (ROOT / "contrib/quickstart").read_text()
+    given |= set(re.search(r"^packages='([^']*)'", quickstart, re.M)[1].split())
+    source = next(stanzas(DEBIAN / "control"))
+    needs = {need.split()[0] for need in source["Build-Depends"].split(",")}
+    assert needs - given == {"debhelper-compat", "python3:any"}
+    assert {"debhelper", "dh-python"} <= given
+
+
+def test_the_page_removes_all_packages():
+    """All but python3-betonfs, which some releases do not have: apt removes it
+    with the library."""
+    page = (ROOT / "contrib/docs/install.md").read_text()
+    purged = set(re.search(r"^    sudo apt-get purge (.*)$", page, re.M)[1].split())
+    assert purged == set(packages()) - {"python3-betonfs"}
+
+
 def lists():
     """package -> patterns of its .install file"""
     return {p.stem: p.read_text().split() for p in DEBIAN.glob("*.install")}
@@ -142,6 +167,10 @@ def test_make_deb(debs):
         files = contents(got["python3-betonfs"])
         assert not [f for f in files if f.endswith(SONAME)]
         assert [f for f in files if "_beton" in f and f.endswith(".so")]
+        depends = subprocess.run(
+            ["dpkg-deb", "-f", got["python3-betonfs"], "Depends"], check=True,
+            capture_output=True, text=True).stdout
+        assert "libbeton0" in depends
     if shutil.which("lintian"):
         r = subprocess.run(["lintian", "--fail-on", "error,warning",
                             *debs.glob("*.changes")],
