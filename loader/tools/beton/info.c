@@ -345,7 +345,7 @@ const struct command command_info = {
 	.min_operands = 1,
 	.max_operands = 1,
 	.summary =
-		"Show what a dataset contains, and how well a sampling spec shuffles it",
+		"Show what a dataset contains, and how well a spec shuffles it",
 	.examples = "  beton info train.beton\n"
 		    "  beton info mnt --spec order=quasi_random,batch=256\n"
 		    "  beton info train.beton --html train.html\n",
