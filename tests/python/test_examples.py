@@ -35,7 +35,7 @@ def run(name, *arguments, where, needs=None):
             pytest.skip(f"{needed} is not installed")
     r = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py", *map(str, arguments),
-         "--classes", "3", "--batch-size", "8", "--folder", where / "out"],
+         "--classes", "3", "--batch-size", "8", "--directory", where / "out"],
         env={**os.environ, "PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1",
              "CUDA_VISIBLE_DEVICES": ""},
         capture_output=True, text=True, cwd=where, timeout=DEADLINE)
@@ -46,7 +46,7 @@ def run(name, *arguments, where, needs=None):
 def segmentation(where, python, loader, *arguments):
     """The IoU of each seed."""
     r = subprocess.run(
-        [python, EXAMPLES / "train_segmentation.py", "--folder", where,
+        [python, EXAMPLES / "train_segmentation.py", "--directory", where,
          "--loader", loader, *map(str, arguments)], text=True,
         capture_output=True, timeout=DEADLINE,
         env={**os.environ, "PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1",
@@ -80,7 +80,7 @@ def losses(where, name):
             pytest.skip("torch is not installed, and TORCHVISION_PYTHON names "
                         "no interpreter that has it")
     r = subprocess.run(
-        [python, EXAMPLES / f"{name}.py", "--folder", where], text=True,
+        [python, EXAMPLES / f"{name}.py", "--directory", where], text=True,
         capture_output=True, timeout=DEADLINE,
         env={**os.environ, "PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1",
              "CUDA_VISIBLE_DEVICES": ""})
