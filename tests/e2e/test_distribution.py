@@ -83,7 +83,7 @@ def test_the_spec():
             assert (ROOT / path).exists(), path
 
 
-def test_the_spec_lists_what_make_installs(tmp_path):
+def test_the_spec_lists_installed_files(tmp_path):
     """Every installed path is matched by a line of %files, but the archive,
     which %install removes."""
     plan = subprocess.run(
@@ -121,7 +121,7 @@ def test_the_image():
 
 
 @pytest.mark.skipif(not shutil.which("readelf"), reason="needs readelf")
-def test_the_image_has_what_programs_need():
+def test_the_image_has_required_packages():
     """Each library that a program names is in a package of the table."""
     needed = set()
     for name in "betonfs", "beton", "mkfs.beton":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples for Lightning, accelerate and transformers run, where these
-libraries are installed, and mypy has nothing against them."""
+"""The examples for Lightning, accelerate and transformers run if these libraries
+are installed, and mypy accepts them."""
 import importlib.util
 import os
 import pathlib
@@ -92,7 +92,7 @@ def losses(where, name):
 
 @pytest.mark.parametrize("name,most", [
     ("contrastive", 0.8), ("video", 0.3), ("audio", 0.3), ("tokens", 0.4)])
-def test_what_is_learned_of_other_data(tmp_path, name, most):
+def test_training_on_other_data_learns(tmp_path, name, most):
     seen, rest = losses(tmp_path, f"train_{name}")
     assert seen[-1] < most * seen[0]
     if name == "tokens":

@@ -264,7 +264,7 @@ static void geometry_stays_inside_and_makes_the_size_it_infers(void)
 	check_geometry(op_by_name("center_crop"), &args);
 }
 
-static void every_row_refuses_what_is_not_its_own(void)
+static void every_row_refuses_other_types(void)
 {
 	const struct type ragged = { .kind = TYPE_RAGGED, .dtype = DTYPE_U1 };
 	struct type out;
@@ -544,8 +544,7 @@ static void color(const char *text, enum dtype in, float v[3])
 		v[c] = op->point(v[c], operands);
 }
 
-static bool is_color(const char *text, enum dtype in, float r, float g,
-		      float b)
+static bool is_color(const char *text, enum dtype in, float r, float g, float b)
 {
 	float v[3] = { 200, 100, 3 };
 
@@ -553,7 +552,7 @@ static bool is_color(const char *text, enum dtype in, float r, float g,
 	return v[0] == r && v[1] == g && v[2] == b;
 }
 
-static void colors_are_what_the_manual_defines(void)
+static void colors_match_the_manual(void)
 {
 	float gray = 0.2989F * 200 + 0.587F * 100 + 0.114F * 3;
 
@@ -562,9 +561,9 @@ static void colors_are_what_the_manual_defines(void)
 	CHECK(is_color("brightness(0.5, 0)", DTYPE_U1, 200, 100, 3));
 	CHECK(is_color("brightness(3)", DTYPE_U1, 600, 300, 9));
 	CHECK(is_color("saturation(0.5)", DTYPE_U1, 250 - 0.25F * 118,
-			125 - 0.25F * 118, 3.75F - 0.25F * 118));
+		       125 - 0.25F * 118, 3.75F - 0.25F * 118));
 	CHECK(is_color("saturation(0.5)", DTYPE_F4, 250 - 0.25F * gray,
-			125 - 0.25F * gray, 3.75F - 0.25F * gray));
+		       125 - 0.25F * gray, 3.75F - 0.25F * gray));
 	CHECK(is_color("saturation(0.5, 0)", DTYPE_U1, 200, 100, 3));
 	CHECK(is_color("grayscale", DTYPE_U1, gray, gray, gray));
 	CHECK(is_color("grayscale(0)", DTYPE_U1, 200, 100, 3));
@@ -672,12 +671,12 @@ int main(void)
 	every_parameter_is_described();
 	every_row_binds_with_its_defaults();
 	geometry_stays_inside_and_makes_the_size_it_infers();
-	every_row_refuses_what_is_not_its_own();
+	every_row_refuses_other_types();
 	arguments_are_positional_or_named();
 	numbers_may_change_with_the_epoch();
 	mistakes_are_reported_where_they_are();
 	normalize_is_subtraction_and_one_product_in_float();
-	colors_are_what_the_manual_defines();
+	colors_match_the_manual();
 	resize_of_one_number_keeps_the_aspect_as_torchvision();
 	the_manual_has_every_operation_and_parameter();
 	return 0;
