@@ -79,7 +79,7 @@ PYTHON := $(or $(shell for p in python3 /usr/bin/python3; do \
             2>/dev/null && echo $$p && break; done),python3)
 endif
 Q := $(if $(V),,@)
-say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
+progress = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 
 # --- sources and outputs ------------------------------------------------------
 
@@ -174,14 +174,14 @@ $(python_dir)/_beton$(python_suffix) $(python_dir)/$(SONAME): private LDFLAGS +=
 # --- rules --------------------------------------------------------------------
 
 $(lib) $(parts) $(BUILD)/generator.a:
-	$(call say,AR)
+	$(call progress,AR)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(so):
-	$(call say,LD)
+	$(call progress,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(filter %.o,$^) $(LDLIBS)
 	$(Q)ln -sf libbeton.so $(BUILD)/$(SONAME)
 $(progs) $(units) $(bench):
-	$(call say,LD)
+	$(call progress,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
 complete = @mkdir -p $(@D) && $(BUILD)/$1 --completions | awk -f contrib/completions -v shell=$2 -v program=$1 > $@.tmp && mv $@.tmp $@
@@ -191,11 +191,11 @@ $(filter $(fish_dir)/%,$(completions)): $(fish_dir)/%.fish: $(BUILD)/% contrib/c
 
 python: $(if $(python_include),$(python_files) $(python_dir)/_beton$(python_suffix))
 $(python_dir)/_beton$(python_suffix): $(python_objs) $(python_dir)/$(SONAME)
-	$(call say,LD)
+	$(call progress,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(python_objs) $(python_dir)/$(SONAME)
 $(python_dir)/$(SONAME):
 	@mkdir -p $(@D)
-	$(call say,LD)
+	$(call progress,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(filter %.o,$^) $(LDLIBS)
 $(python_files): $(python_dir)/%: $(python_tree)/betonfs/%
 	@mkdir -p $(@D)
@@ -204,12 +204,12 @@ $(python_files): $(python_dir)/%: $(python_tree)/betonfs/%
 # Tests declare the functions where they call them.
 $(standins): $(BUILD)/standin/%.so: tests/standin/%.c tests/standin/cuda.h $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(call say,LD)
+	$(call progress,LD)
 	$(Q)$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes $(ALL_LDFLAGS) -shared -o $@ $< -ldl -lpthread
 
 $(BUILD)/%.o: %.c $(BUILD)/flags Makefile
 	@mkdir -p $(@D)
-	$(call say,CC)
+	$(call progress,CC)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Rewritten only if the content changes, so that nothing rebuilds needlessly.
@@ -243,10 +243,10 @@ generator_src := $(call in,fs/util $(addprefix loader/,util resize pixels policy
 generator_isa := $(foreach i,$(isas),$(patsubst %.c,$(BUILD)/kernels/$i/%.o,$(call in,loader/pixels/isa)))
 $(BUILD)/generator.a: $(call obj,$(generator_src)) $(generator_isa)
 $(BUILD)/prebuild: $(call obj,loader/jit/prebuild/prebuild.c) $(BUILD)/generator.a
-	$(call say,LD)
+	$(call progress,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lm
 $(BUILD)/prebuilt.new: $(BUILD)/prebuild
-	$(call say,GEN)
+	$(call progress,GEN)
 	$(Q)$(EMULATOR) $< > $@.tmp && mv $@.tmp $@
 # The kernels take seconds to compile, so compile them only if their text
 # changes.
@@ -257,11 +257,11 @@ isa_align := -falign-loops=32
 define isa_rules
 $(BUILD)/kernels/$1/prebuilt.o: $(BUILD)/prebuilt.c
 	@mkdir -p $$(@D)
-	$$(call say,CC)
+	$$(call progress,CC)
 	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(kernel_flags) $$($1_flags) -DISA=$1 -MMD -MP -c -o $$@ $$<
 $(BUILD)/kernels/$1/%.o: %.c $(BUILD)/flags Makefile
 	@mkdir -p $$(@D)
-	$$(call say,CC)
+	$$(call progress,CC)
 	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(kernel_flags) $$($1_flags) $$(isa_align) -DISA=$1 -MMD -MP -c -o $$@ $$<
 endef
 $(foreach i,$(isas),$(eval $(call isa_rules,$i)))
@@ -272,7 +272,7 @@ $(BUILD)/beton.pc: FORCE
 # Manual pages of the C API, from the public headers. Without Python there are
 # none.
 $(BUILD)/man/man3/stamp: contrib/man3 $(wildcard include/beton/*.h)
-	$(call say,GEN)
+	$(call progress,GEN)
 	$(Q)mkdir -p $(@D) && rm -f $(@D)/*.3
 	$(Q)! command -v $(PYTHON) >/dev/null || $(PYTHON) contrib/man3 $(@D) $(filter %.h,$^)
 	$(Q)touch $@
@@ -317,7 +317,7 @@ $(mutants): $(BUILD)/%: tests/fuzz/%.c
 $(replays): private mode := -DFUZZ_MAIN
 $(fuzzers): private mode := -fsanitize=fuzzer
 $(replays) $(fuzzers) $(mutants): $(wildcard tests/fuzz/*.h) $(parts) $(lib)
-	$(call say,LD)
+	$(call progress,LD)
 	$(Q)$(CC) $(ALL_CFLAGS) $(mode) $(ALL_LDFLAGS) -o $@ $(filter %.c,$^) $(filter %.a,$^) $(fuzz_libs)
 
 bench: all $(bench) $(standins) $(filter %/test_cuda %/test_upload %/test_gpu_loader,$(units))
@@ -329,7 +329,7 @@ fuzz: $(fuzzers)
 
 # The documentation site; contrib/docs/site checks that its packages are there.
 docs: python $(BUILD)/man/man3/stamp
-	$(call say,GEN)
+	$(call progress,GEN)
 	$(Q)$(PYTHON) contrib/docs/site $(BUILD)
 
 # A script per picture. It draws into contrib/docs/pictures.

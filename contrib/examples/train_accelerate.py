@@ -6,7 +6,7 @@
 
 accelerator.prepare() returns a Loader as it is, because the loader does both of
 its tasks: device= places batches, and ranks share each epoch. Checkpoints have
-the position of a registered loader. If --folder has a checkpoint, the run resumes
+the position of a registered loader. If --directory has a checkpoint, the run resumes
 from it, with any number of processes.
 """
 import argparse
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--folder", default="accelerate")
+    parser.add_argument("--directory", "--folder", default="accelerate")
     parser.add_argument("--save-every", type=int, default=100,
                         metavar="STEPS")
     a = parser.parse_args()
@@ -65,8 +65,8 @@ def main() -> None:
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
     net, optimizer = accelerator.prepare(net, optimizer)
     accelerator.register_for_checkpointing(loader)
-    if os.path.isdir(a.folder):
-        accelerator.load_state(a.folder)
+    if os.path.isdir(a.directory):
+        accelerator.load_state(a.directory)
     # An epoch is the rest of one where a state was loaded.
     for epoch in range(loader.state_dict()["epoch"], a.epochs):
         for step, batch in enumerate(loader, loader.step + 1):
@@ -75,10 +75,10 @@ def main() -> None:
             accelerator.backward(loss)
             optimizer.step()
             if step % a.save_every == 0:
-                accelerator.save_state(a.folder)
+                accelerator.save_state(a.directory)
         accelerator.print(f"epoch {epoch}: loss {loss.item():.4f}, accuracy "
                           f"{accuracy(accelerator, net, val):.4f}")
-        accelerator.save_state(a.folder)
+        accelerator.save_state(a.directory)
 
 
 if __name__ == "__main__":

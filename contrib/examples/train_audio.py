@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classify tones, from random excerpts of sounds of differing lengths:
 
-    train_audio.py --folder sounds --epochs 5
+    train_audio.py --directory sounds --epochs 5
 
 The script writes its sounds: 16-bit samples, 16,000 a second. A batch has a
 quarter of a second of each, at 8,000 samples a second, between -1 and 1, with a
@@ -43,18 +43,19 @@ def write(path: pathlib.Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=pathlib.Path, default="sounds")
+    parser.add_argument("--directory", "--folder", type=pathlib.Path,
+                        default="sounds")
     parser.add_argument("--epochs", type=int, default=5)
     a = parser.parse_args()
-    a.folder.mkdir(exist_ok=True)
-    write(a.folder / "train.beton")
+    a.directory.mkdir(exist_ok=True)
+    write(a.directory / "train.beton")
     torch.manual_seed(0)
     net = nn.Sequential(
         nn.Conv1d(1, 16, 32, 4), nn.ReLU(), nn.Conv1d(16, 32, 16, 4),
         nn.ReLU(), nn.AdaptiveMaxPool1d(1), nn.Flatten(),
         nn.Linear(32, CLASSES))
     optimizer = torch.optim.Adam(net.parameters(), 3e-3)
-    with betonfs.Loader(a.folder / "train.beton", 16, pipeline=PIPELINE,
+    with betonfs.Loader(a.directory / "train.beton", 16, pipeline=PIPELINE,
                         seed=1) as loader:
         for epoch in range(a.epochs):
             total = 0.0

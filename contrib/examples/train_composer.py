@@ -4,7 +4,7 @@
 
     composer -n 2 train_composer.py TRAIN.beton VAL.beton
 
-If --folder has a checkpoint, the run resumes from it in the middle of an epoch,
+If --directory has a checkpoint, the run resumes from it in the middle of an epoch,
 with any number of processes.
 """
 import argparse
@@ -87,13 +87,13 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--folder", default="composer")
+    parser.add_argument("--directory", "--folder", default="composer")
     parser.add_argument("--save-every", type=int, default=100,
                         metavar="STEPS")
     a = parser.parse_args()
     composer.utils.dist.initialize_dist(composer.utils.get_device(None))
     net = Net(a.classes)
-    saved = os.path.join(a.folder, "latest-rank0.pt")
+    saved = os.path.join(a.directory, "latest-rank0.pt")
     trainer = composer.Trainer(
         model=net, optimizers=torch.optim.Adam(net.parameters(), lr=1e-3),
         max_duration=f"{a.epochs}ep",
@@ -105,7 +105,7 @@ def main() -> None:
             label="val", device_eval_microbatch_size=a.batch_size,
             dataloader=load(a.val, ops.center_crop(SIZE), a.batch_size,
                             train=False, pad="repeat")),
-        save_folder=a.folder, save_interval=f"{a.save_every}ba",
+        save_folder=a.directory, save_interval=f"{a.save_every}ba",
         save_overwrite=True, progress_bar=False, spin_dataloaders=False,
         load_path=saved if os.path.exists(saved) else None)
     trainer.fit()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Learn from two views of each image, without labels, as SimCLR does:
 
-    train_contrastive.py --folder views --epochs 6
+    train_contrastive.py --directory views --epochs 6
 
 The script writes its images. One decoding makes both views: each has a crop, a
 flip and colors of its own.
@@ -48,17 +48,18 @@ def loss_of(z: Tensor) -> Tensor:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=pathlib.Path, default="views")
+    parser.add_argument("--directory", "--folder", type=pathlib.Path,
+                        default="views")
     parser.add_argument("--epochs", type=int, default=6)
     a = parser.parse_args()
-    a.folder.mkdir(exist_ok=True)
-    write(a.folder / "train.beton")
+    a.directory.mkdir(exist_ok=True)
+    write(a.directory / "train.beton")
     torch.manual_seed(0)
     net = nn.Sequential(
         nn.Conv2d(3, 16, 5, 2), nn.ReLU(), nn.Conv2d(16, 32, 3, 2), nn.ReLU(),
         nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(128, 32))
     optimizer = torch.optim.Adam(net.parameters(), 3e-3)
-    with betonfs.Loader(a.folder / "train.beton", 32, pipeline=PIPELINE,
+    with betonfs.Loader(a.directory / "train.beton", 32, pipeline=PIPELINE,
                         seed=1) as loader:
         for epoch in range(a.epochs):
             total = 0.0

@@ -72,13 +72,13 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--folder", default="lightning")
+    parser.add_argument("--directory", "--folder", default="lightning")
     parser.add_argument("--devices", type=int, default=1)
     parser.add_argument("--save-every", type=int, metavar="STEPS")
     parser.add_argument("--resume")
     a = parser.parse_args()
     checkpoint = lightning.pytorch.callbacks.ModelCheckpoint(
-        a.folder, "last", every_n_train_steps=a.save_every,
+        a.directory, "last", every_n_train_steps=a.save_every,
         enable_version_counter=False)
     trainer = lightning.Trainer(max_epochs=a.epochs, devices=a.devices,
                                 logger=False, callbacks=[checkpoint],

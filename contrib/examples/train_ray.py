@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Train with Ray Train:  train_ray.py TRAIN.beton VAL.beton --workers 4
 
-Each worker opens the same file and takes its share. If --folder has a checkpoint,
+Each worker opens the same file and takes its share. If --directory has a checkpoint,
 the run resumes from it in the middle of an epoch, with any number of workers.
 """
 import argparse
@@ -54,8 +54,8 @@ def work(a: dict[str, Any]) -> None:
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
     saved = ray.train.get_checkpoint()
     if saved:
-        with saved.as_directory() as folder:
-            state = torch.load(os.path.join(folder, "state.pt"))
+        with saved.as_directory() as directory:
+            state = torch.load(os.path.join(directory, "state.pt"))
         net.load_state_dict(state["net"])
         optimizer.load_state_dict(state["optimizer"])
         train.load_state_dict(state["loader"])
@@ -66,12 +66,12 @@ def work(a: dict[str, Any]) -> None:
         if ray.train.get_context().get_world_rank():
             ray.train.report(metrics)
             return
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as directory:
             torch.save({"net": net.state_dict(),
                         "optimizer": optimizer.state_dict(),
                         "loader": train.state_dict()},
-                       os.path.join(folder, "state.pt"))
-            ray.train.report(metrics, checkpoint=ray.train.Checkpoint(folder))
+                       os.path.join(directory, "state.pt"))
+            ray.train.report(metrics, checkpoint=ray.train.Checkpoint(directory))
 
     # An epoch is the rest of one where a state was loaded.
     for epoch in range(train.state_dict()["epoch"], a["epochs"]):
@@ -93,7 +93,8 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--folder", type=os.path.abspath, default="ray")
+    parser.add_argument("--directory", "--folder", type=os.path.abspath,
+                        default="ray")
     parser.add_argument("--save-every", type=int, default=100,
                         metavar="STEPS")
     parser.add_argument("--workers", type=int, default=1)
@@ -102,7 +103,7 @@ def main() -> None:
         work, train_loop_config=vars(a),
         scaling_config=ray.train.ScalingConfig(
             num_workers=a.workers, use_gpu=torch.cuda.is_available()),
-        run_config=ray.train.RunConfig(name="betonfs", storage_path=a.folder))
+        run_config=ray.train.RunConfig(name="betonfs", storage_path=a.directory))
     print(trainer.fit().metrics)
 
 

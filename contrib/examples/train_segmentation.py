@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Train a small U-Net on shapes and their masks:
 
-    train_segmentation.py --folder shapes --seeds 3
+    train_segmentation.py --directory shapes --seeds 3
 
 The script writes the shapes itself. --loader torchvision trains the same network
 on the same file with the transforms of torchvision v2 instead, for comparison.
@@ -138,15 +138,16 @@ def mean_iou(net: nn.Module, path: pathlib.Path) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=pathlib.Path, default="shapes")
+    parser.add_argument("--directory", "--folder", type=pathlib.Path,
+                        default="shapes")
     parser.add_argument("--loader", choices=("betonfs", "torchvision"),
                         default="betonfs")
     parser.add_argument("--samples", type=int, default=160)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--seeds", type=int, default=3)
     a = parser.parse_args()
-    a.folder.mkdir(exist_ok=True)
-    train, val = a.folder / "train.beton", a.folder / "val.beton"
+    a.directory.mkdir(exist_ok=True)
+    train, val = a.directory / "train.beton", a.directory / "val.beton"
     write(train, 0, a.samples)
     write(val, 1 << 20, 64)
     source = batches if a.loader == "betonfs" else torchvision_batches

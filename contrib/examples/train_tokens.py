@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classify sequences of tokens: are more of them even, or odd?
 
-    train_tokens.py --folder tokens --epochs 6
+    train_tokens.py --directory tokens --epochs 6
 
 The script writes its sequences, of 4 to 120 tokens. lengths="tokens" makes
 batches of sequences of similar length, and pad_to(batch) pads each batch to its
@@ -61,11 +61,12 @@ def padding(path: pathlib.Path, lengths: str | None) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=pathlib.Path, default="tokens")
+    parser.add_argument("--directory", "--folder", type=pathlib.Path,
+                        default="tokens")
     parser.add_argument("--epochs", type=int, default=6)
     a = parser.parse_args()
-    a.folder.mkdir(exist_ok=True)
-    path = a.folder / "train.beton"
+    a.directory.mkdir(exist_ok=True)
+    path = a.directory / "train.beton"
     write(path)
     torch.manual_seed(0)
     net = Net()

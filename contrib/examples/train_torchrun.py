@@ -4,7 +4,7 @@
 
     torchrun --nproc-per-node 2 train_torchrun.py TRAIN.beton VAL.beton
 
-If --folder has a checkpoint, the run resumes from it in the middle of an epoch,
+If --directory has a checkpoint, the run resumes from it in the middle of an epoch,
 with any number of processes.
 """
 import argparse
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--folder", default="torchrun")
+    parser.add_argument("--directory", "--folder", default="torchrun")
     parser.add_argument("--save-every", type=int, default=100,
                         metavar="STEPS")
     a = parser.parse_args()
@@ -64,7 +64,7 @@ def main() -> None:
         torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(),
         torch.nn.Linear(16, a.classes)).to(device)
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
-    saved = os.path.join(a.folder, "checkpoint.pt")
+    saved = os.path.join(a.directory, "checkpoint.pt")
     if os.path.exists(saved):
         state = torch.load(saved, map_location=device)
         net.load_state_dict(state["net"])
@@ -75,7 +75,7 @@ def main() -> None:
     def save() -> None:
         # The state of a loader is the same on all ranks.
         if dist.get_rank() == 0:
-            os.makedirs(a.folder, exist_ok=True)
+            os.makedirs(a.directory, exist_ok=True)
             torch.save({"net": net.state_dict(),
                         "optimizer": optimizer.state_dict(),
                         "loader": train.state_dict()}, saved + ".new")

@@ -6,7 +6,7 @@
 
 The outputs of the pipeline have the names of the model's arguments. The Trainer
 gets its batches of get_train_dataloader(). Checkpoints have the position of the
-loader; if --folder has one, the run resumes from it, with any number of processes.
+loader; if --directory has one, the run resumes from it, with any number of processes.
 """
 import argparse
 import os
@@ -104,23 +104,23 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--folder", default="transformers")
+    parser.add_argument("--directory", "--folder", default="transformers")
     parser.add_argument("--save-every", type=int, default=100,
                         metavar="STEPS")
     a = parser.parse_args()
-    os.makedirs(a.folder, exist_ok=True)
+    os.makedirs(a.directory, exist_ok=True)
     trainer = Trainer(
         model=Net(a.classes), train_dataset=betonfs.Dataset(a.train),
         eval_dataset=betonfs.Dataset(a.val),
         args=transformers.TrainingArguments(
             # The loader resumes by itself, so that nothing is skipped.
             ignore_data_skip=True,
-            output_dir=a.folder, num_train_epochs=a.epochs, seed=1,
+            output_dir=a.directory, num_train_epochs=a.epochs, seed=1,
             per_device_train_batch_size=a.batch_size, logging_steps=1,
             eval_strategy="epoch", save_steps=a.save_every, report_to=[],
             disable_tqdm=True))
     result = trainer.train(
-        resume_from_checkpoint=get_last_checkpoint(a.folder))
+        resume_from_checkpoint=get_last_checkpoint(a.directory))
     print(result.metrics["train_loss"])
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classify the direction of a moving disc, from windows of short videos:
 
-    train_video.py --folder videos --epochs 4
+    train_video.py --directory videos --epochs 4
 
 The script writes its videos: lists of frames of differing lengths, each frame a
 JPEG. A window of 8 frames, every second one, begins at a random frame; one crop
@@ -52,17 +52,18 @@ def write(path: pathlib.Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=pathlib.Path, default="videos")
+    parser.add_argument("--directory", "--folder", type=pathlib.Path,
+                        default="videos")
     parser.add_argument("--epochs", type=int, default=4)
     a = parser.parse_args()
-    a.folder.mkdir(exist_ok=True)
-    write(a.folder / "train.beton")
+    a.directory.mkdir(exist_ok=True)
+    write(a.directory / "train.beton")
     torch.manual_seed(0)
     net = nn.Sequential(
         nn.Conv3d(3, 8, (1, 5, 5), (1, 4, 4)), nn.ReLU(), nn.Flatten(),
         nn.Linear(8 * FRAMES * 49, 32), nn.ReLU(), nn.Linear(32, 4))
     optimizer = torch.optim.Adam(net.parameters(), 3e-3)
-    with betonfs.Loader(a.folder / "train.beton", 16, pipeline=PIPELINE,
+    with betonfs.Loader(a.directory / "train.beton", 16, pipeline=PIPELINE,
                         seed=1) as loader:
         for epoch in range(a.epochs):
             total = 0.0

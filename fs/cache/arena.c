@@ -41,7 +41,7 @@ struct chunk {
 
 struct arena {
 	uint8_t *base;
-	uint8_t *mapped; /* what mmap returned, `mapped_size` bytes */
+	uint8_t *mapped; /* from mmap(), `mapped_size` bytes */
 	uint64_t mapped_size;
 	uint64_t limit; /* limit, used and resident count frames */
 	uint64_t used;

@@ -85,7 +85,7 @@ struct cache_stats {
 	uint64_t cold_hits;
 	uint64_t cold_bytes; /* bytes that these hits did not read */
 	uint64_t cold_dropped;
-	uint64_t used_bytes; /* at the moment, without the cold tier */
+	uint64_t used_bytes; /* now in use, without the cold tier */
 	uint64_t cold_used_bytes;
 	uint64_t limit;
 };

@@ -8,7 +8,7 @@ enum { FRAME = ARENA_FRAME };
 /* All frames of a chunk can be counted in 32 bits. */
 #define EXTENT_MAX ((uint64_t)UINT32_MAX / CHUNK_EXTENTS * FRAME)
 
-/* Values that stand in the same page, or one after the other, are one piece. */
+/* Values in the same page, or in adjacent pages, are one piece. */
 static void add_range(struct chunk *g, uint64_t off, uint64_t size)
 {
 	uint64_t start = off & ~(uint64_t)(FRAME - 1);

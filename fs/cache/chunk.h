@@ -56,8 +56,8 @@ struct chunk {
 	uint32_t *frames;
 };
 
-/* Finds the offsets of the payloads of `n` samples lie, by their metadata
-   records; what is damaged, or lies in too many places, is left out. */
+/* Finds the offsets of the payloads of `n` samples by their metadata records.
+   Leaves out damaged values, and values beyond the room for pieces. */
 void chunk_locate(struct chunk *g, struct dataset *ds, const uint8_t *records,
 		  uint64_t first, uint64_t n);
 

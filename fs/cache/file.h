@@ -20,7 +20,7 @@ struct cache_file {
 	uint64_t chunks;
 };
 
-/* The bit at which the id stands in numbers that identify a chunk of any file.
+/* The lowest bit of the id in numbers that identify a chunk of any file.
  */
 enum { CACHE_FILE_SHIFT = 56 };
 

@@ -96,7 +96,7 @@ struct field {
 	uint32_t meta_off;   /* in a record */
 	uint32_t meta_size;
 	const char *unusable; /* why its values cannot be read, or NULL */
-	struct class_names_place classes_at; /* integers alone */
+	struct class_names_place classes_at; /* for integers only */
 	struct class_names *classes;	     /* of its values; NULL: no names */
 };
 

@@ -200,7 +200,7 @@ struct progress {
 	uint64_t num_read; /* samples */
 	size_t room;	   /* batches */
 	size_t num_queued; /* batches in the queue */
-	uint64_t size;	   /* of these */
+	uint64_t size;	   /* bytes of the queued batches */
 };
 
 static void free_batch(void *arg)

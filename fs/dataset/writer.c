@@ -27,7 +27,7 @@ struct writer {
 	struct outfile *file;
 	struct log *log;
 	char *path;
-	int error; /* of the first failure, which is final */
+	int error; /* the first failure, which ends the writer */
 	struct schema schema;
 	uint64_t *places; /* offsets of one sample's values; scratch */
 

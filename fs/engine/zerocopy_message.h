@@ -87,7 +87,7 @@ struct zerocopy_batch {
 	uint64_t request;
 	uint64_t slot;	   /* id of the memory */
 	uint64_t size;	   /* of the batch file, which begins at 0 */
-	uint64_t capacity; /* of the memory, what is to be mapped */
+	uint64_t capacity; /* bytes of the memory to map */
 };
 
 /* A message of a loader, after its check. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader of .beton files for tests: NumPy lays the records out, and what
-FFCV's reader relies on is asserted. It shares nothing with the C code."""
+"""A reader of .beton files for tests, in NumPy. It asserts the properties that
+FFCV's reader relies on, and shares no code with the C sources."""
 import ast
 import struct
 import types

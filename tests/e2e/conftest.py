@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon in tests: every mount is unmounted, and every daemon has to end
-with 0 and without an ominous message that the test did not announce."""
+"""Fixtures that mount datasets. Each test unmounts its mounts, and every daemon
+must end with status 0 and without an unexpected warning."""
 import atexit
 import contextlib
 import ctypes

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The random numbers of operations, written from beton-transforms(7) and
-beton-orders(7) and not from the C."""
+"""The random numbers of operations in Python, written from the definitions in
+beton-transforms(7) and beton-orders(7) and not from the C sources."""
 from orders import M, WEYL, key, mix
 
 

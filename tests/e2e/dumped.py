@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running `beton`, and reading what `beton dump` and `beton show` give."""
+"""Run `beton`, and read the files that `beton dump` and `beton show` write."""
 import hashlib
 import io
 import json

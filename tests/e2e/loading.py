@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loader in this process, by <beton/loader.h>."""
+"""A ctypes binding of <beton/loader.h> for tests, in the process of the test."""
 import ctypes
 import os
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes small .beton files of every field type, with the place of everything,
-so that tests can damage one. It shares nothing with the C code."""
+"""Make small .beton files of every field type, with the offset of every part, so
+that tests can damage one. The module shares no code with the C sources."""
 import struct
 
 import numpy as np

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manual pages of the commands, as far as tests read them."""
+"""Read options, keys and sections of the manual pages of commands."""
 import pathlib
 import re
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The orders of beton-orders(7), written from the page and not from the C."""
+"""The orders of beton-orders(7) in Python, written from the page and not from
+the C sources."""
 import bisect
 import itertools
 

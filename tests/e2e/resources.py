@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory, descriptors and threads of a daemon, and the files that programs
-of ours make for a while. All of it is read from /proc, in a millisecond."""
+"""Read the memory, descriptors and threads of a daemon from /proc, and list the
+temporary files of our programs."""
 import collections
 import contextlib
 import json

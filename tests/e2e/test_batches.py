@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batch files: what is in them, by a reader written from beton-batch(5), and
-that their bytes depend on nothing but their names."""
+"""Batch files, read by a reader that is written from beton-batch(5): their
+contents, and that their bytes depend only on their names."""
 import mmap
 import os
 import random
@@ -209,7 +209,7 @@ def test_a_copied_batch_file_is_as_good(data, mount, tmp_path):
     lambda b: b[:-1], lambda b: b[:100], lambda b: b"", lambda b: b + b"\0",
     lambda b: b"x" + b[1:], lambda b: b[:200] + b"\xff" + b[201:]],
     ids=["short", "cut", "empty", "long", "magic", "bit"])
-def test_show_refuses_what_is_no_batch(data, mount, tmp_path, hurt):
+def test_show_refuses_other_files(data, mount, tmp_path, hurt):
     bad = tmp_path / "bad.batch"
     bad.write_bytes(hurt(files(mount(data.path))[0].read_bytes()))
     r = beton("show", bad, code=1)

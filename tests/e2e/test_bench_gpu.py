@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""contrib/bench/gpu, with stand-ins for a GPU's libraries: that it runs, what
-it finds out, and that its archive runs elsewhere. No figure is looked at."""
+"""contrib/bench/gpu with stand-ins for the libraries of a GPU: it runs, reports
+omitted parts, and its archive runs elsewhere. The tests check no figure."""
 import json
 import os
 import pathlib
@@ -83,7 +83,7 @@ os.execv("{BUILD}/bench_gpu", a)
     assert line["median"] > 0 and line["holds"] is False
 
 
-def test_without_a_compiler_it_reports_what_is_left_out(standins, monkeypatch,
+def test_without_a_compiler_it_reports_omitted_parts(standins, monkeypatch,
                                                      tmp_path):
     monkeypatch.setenv("BETON_NVRTC_LIBRARY", str(tmp_path / "none"))
     found = json.loads(gpu("--json", "--only=overlap", "--only=rate").stdout)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""contrib/bench/operations: that each operation it names exists, that it runs
-where there are no peers, and that a chain is measured."""
+"""contrib/bench/operations: each operation that it names exists, it runs without
+peers, and it measures a chain."""
 import json
 import os
 import pathlib
@@ -37,7 +37,7 @@ def test_all_operations_run():
     assert own["aug_mix"] > own["rotate(30)"] > 0
 
 
-def test_what_is_not_here_is_reported():
+def test_missing_libraries_are_reported():
     done = bench("--only=flip")
     assert re.search(r"^\| `flip\(1\)` \| +-?\d+ ", done.stdout, re.M)
     if "| torchvision |" not in done.stdout:

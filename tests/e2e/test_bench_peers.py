@@ -42,7 +42,7 @@ def peers(file, *options):
         capture_output=True, timeout=10 * DEADLINE, stdin=subprocess.DEVNULL)
 
 
-def test_what_is_not_here_is_reported(file, tmp_path):
+def test_missing_peers_are_reported(file, tmp_path):
     done = peers(file, "--json", f"--plot={tmp_path}/p.svg",
                  f"--work={tmp_path}")
     assert done.returncode == 0, done.stderr

@@ -188,7 +188,7 @@ def test_points_follow_the_image(data, values, tmp_path):
             assert not seen[inside.sum():].any()
 
 
-def test_what_was_cut_off_stays_cut_off(tmp_path):
+def test_clipped_boxes_stay_clipped(tmp_path):
     """A margin after a crop has no part of a box."""
     d = make.Dataset(tmp_path / "d.beton", [
         ("image", make.IMAGE), ("boxes", make.BYTES)], [
@@ -247,7 +247,7 @@ def test_workers_and_mounts_change_nothing(data, tmp_path, mount):
     ("p = image | flip | params(image)", "must be the first"),
     ("p = boxes | params(image)", "must be the first"),
 ])
-def test_what_cannot_be_followed_is_refused(data, tmp_path, text, why):
+def test_invalid_follow_arguments_are_refused(data, tmp_path, text, why):
     r = beton("dump", data.path, "--out", tmp_path / "x", "--pipeline", text,
               code=1)
     assert why in r.stderr

@@ -93,7 +93,7 @@ def test_layouts_are_bounded(rows, mount):
     assert used["used"] == sum(used["by"].values()) <= used["limit"]
 
 
-def test_what_can_never_fit_is_refused(rows, mount):
+def test_oversized_batches_are_refused(rows, mount):
     """The layout of 29 MB has no room; everything else continues."""
     path = pathlib.Path(rows).with_name("more.beton")
     make.two_numbers(path, 15 * ROWS)

@@ -75,7 +75,7 @@ def test_the_matrix_has_all_systems():
     assert called | {"newcomer"} == set(ci_jobs())
 
 
-def test_what_the_script_names_exists():
+def test_names_in_the_script_exist():
     text = re.sub(r"^\s*#.*$", "", CI.read_text(), flags=re.M)
     targets = {word for line in re.findall(r"\bmake (.*)", text)
                for word in line.split()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled code, through `beton dump` and `beton bench`: which runs, that it
-makes no difference, and operations of files."""
+"""Compiled code, through `beton dump` and `beton bench`: the choice of the code,
+equal results of all of it, and operations in files."""
 import json
 import os
 import pathlib
@@ -130,7 +130,7 @@ def test_a_home_without_room_is_no_obstacle(data, tmp_path):
 
 
 @needs_compiler
-def test_processes_at_once_share_what_one_compiles(data, cache, tmp_path):
+def test_concurrent_processes_share_compiled_code(data, cache, tmp_path):
     running = [subprocess.Popen(
         [BUILD / "beton", "dump", data.path, "--spec", SPEC, "--pipeline",
          COLORS, "--out", tmp_path / str(i)],

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The completions of bash, zsh and fish, each requested as a user does: by
-Tab."""
+"""The completions of bash, zsh and fish, requested by the Tab key."""
 import os
 import pty
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every damage of tests/damage.py against every program: the truth or an
-error; never a crash, a hang, or a word of a sanitizer."""
+"""Every damage of tests/damage.py against every program: each returns correct
+values or an error, and never crashes, hangs or alarms a sanitizer."""
 import errno
 import io
 import os

@@ -69,7 +69,7 @@ def test_the_root_has_a_directory_for_each(both):
         assert not (both / name).exists()
 
 
-def test_each_is_what_it_is_alone(train, val, both, mount):
+def test_each_dataset_is_as_mounted_alone(train, val, both, mount):
     for d, name in ((train, "train"), (val, "val.set")):
         alone = mount(d.path)
         assert tree(both / name) == tree(alone)
@@ -230,7 +230,7 @@ def all_that_is_reported(top="."):
     return b"\n".join(reported), v.f_files, v.f_blocks
 
 
-def test_others_see_nothing_of_what_they_may_not_read(mixed, train, mount):
+def test_others_see_no_forbidden_dataset(mixed, train, mount):
     reported, files, blocks = as_other(mixed, all_that_is_reported)
     assert b"train/samples/000000" in reported and b"betonfs_build_info" in reported
     for secret in SECRETS:
@@ -273,7 +273,7 @@ def test_a_listing_of_another_user_is_not_shown(mixed):
     assert as_other(mixed, os.listdir, ".") == ["train"]
 
 
-def test_groups_see_what_they_may_read(train, secret, mount_all):
+def test_groups_see_readable_datasets(train, secret, mount_all):
     if os.getuid():
         pytest.skip("only root can be two users")
     os.chmod(train.path, 0o644)
@@ -287,7 +287,7 @@ def test_groups_see_what_they_may_read(train, secret, mount_all):
         as_other(where, os.listdir, ".betonfs", groups=[7, 4321])
 
 
-def test_what_others_may_not_read_does_not_open(mixed):
+def test_forbidden_datasets_do_not_open(mixed):
     def attempts():
         tries = [lambda p=p: open(p) for p in (
             ".betonfs/options", ".betonfs/stats.json", ".betonfs/metrics",
@@ -327,7 +327,7 @@ def test_a_link_keeps_a_name_to_itself(train, secret, tmp_path, mount_all):
         assert "secret" not in str(os.listdir(where))
 
 
-def test_others_get_batches_of_what_they_may_read(mixed):
+def test_others_get_batches_of_readable_datasets(mixed):
     def acquire():
         name = [x for x in lines(pathlib.Path("train/.betonfs/options"))
                 if x.startswith("zero_copy=")]
@@ -461,7 +461,7 @@ def test_a_list_with_colons_is_several(train, val, mount):
     assert mounts()[str(where)][0] == f"{train.path}:{val.path}"
 
 
-def test_what_mounts_reports_can_be_mounted_again(val, tmp_path, mount):
+def test_listed_mounts_can_be_mounted_again(val, tmp_path, mount):
     odd = make.numbers(tmp_path / "a,b:c\\.beton", 3).path
     where = mount(odd)
     assert mounts()[str(where)][0] == odd

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches to many consumers at once, in every way that there is, out of memory
-for fewer of them than are under way. Every byte is known beforehand."""
+"""Batches for many consumers at once, by every delivery, with memory for fewer
+batches than are in use. The tests compare every byte."""
 import collections
 import contextlib
 import errno

@@ -99,7 +99,7 @@ def listed_paths():
         yield re.sub(r"%\{(\w+)\}", lambda m: MACROS[m[1]], pattern)
 
 
-def test_the_spec_lists_what_make_installs(tmp_path):
+def test_the_spec_lists_installed_files(tmp_path):
     """A line of %files matches each installed path, except the archive, which
     %install removes. Each line matches a path."""
     env = {k: v for k, v in os.environ.items() if k != "MAKEFLAGS"}
@@ -136,7 +136,7 @@ def test_the_image():
 
 
 @pytest.mark.skipif(not shutil.which("readelf"), reason="needs readelf")
-def test_the_image_has_what_programs_need():
+def test_the_image_has_required_packages():
     """Each library that a program names is in a package of the table."""
     needed = set()
     for name in "betonfs", "beton", "mkfs.beton":

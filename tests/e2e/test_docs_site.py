@@ -140,7 +140,7 @@ def test_a_manual_page_is_complete(pages, path):
         assert " ".join(four) in page.text, four
 
 
-def test_nothing_comes_from_the_network(pages, site):
+def test_the_site_loads_nothing_from_the_network(pages, site):
     """Styles, scripts and pictures are files of the site."""
     for path in site.rglob("*.html"):
         text = path.read_text()

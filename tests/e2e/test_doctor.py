@@ -355,7 +355,7 @@ def test_a_trainer_in_c_by_itself(photos, tmp_path):
         seen["constant_samples_per_s"]
 
 
-def test_a_trainer_that_takes_what_it_gets(photos):
+def test_a_trainer_limited_by_data(photos):
     d = ask(["cpu decode", "cpu transforms"], photos, "--pipeline", AUGMENT,
             "--trainer", trainer(photos, "greedy"))
     assert d["evidence"]["trainer"]["loader_cores"] > 0.5
@@ -507,7 +507,7 @@ def bench(path, *args, settings=None):
 
 @pytest.mark.skipif("thread" in BUILD.name, reason="the thread sanitizer makes "
                     "all but decoding slow, so that a cache gains nothing")
-def test_what_is_only_a_setting_is_written(photos, tmp_path):
+def test_apply_writes_only_settings(photos, tmp_path):
     where = tmp_path / "fast.settings"
     for _ in range(TRIES):
         d = doctor_of(photos, "--pipeline", AUGMENT, "--apply", where)
@@ -533,7 +533,7 @@ def test_what_is_only_a_setting_is_written(photos, tmp_path):
     assert where.read_text() == "import torch\n"
 
 
-def test_a_loader_takes_what_no_option_chose(photos, tmp_path):
+def test_a_loader_uses_settings_for_defaults(photos, tmp_path):
     settings = tmp_path / "fast.settings"
     settings.write_text("workers=3\ncache_decoded=1GiB\n"
                         "order=quasi_random\nwindow=100\n")
@@ -552,7 +552,7 @@ def test_a_loader_takes_what_no_option_chose(photos, tmp_path):
     assert r.returncode == 1 and f"{settings}:2: workers=many" in r.stderr
 
 
-def test_a_mount_takes_what_is_not_given(photos, tmp_path, mount):
+def test_a_mount_uses_settings_for_defaults(photos, tmp_path, mount):
     settings = tmp_path / "fast.settings"
     settings.write_text("workers=3\ncache=process\ncache_size=64MiB\n"
                         "order=quasi_random\nwindow=100\n")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every wait for a daemon has an end: Ctrl-C, close() and exit do not wait for
-one that is stopped, as one is whose disk does not answer."""
+"""Ctrl-C, close() and exit do not wait for a daemon that is stopped, or whose
+disk does not answer."""
 import signal
 import subprocess
 import sys

@@ -68,7 +68,7 @@ def test_pictures_become_a_dataset_that_the_trainer_reads(compiled, photos):
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "text", "cut",
                                   "directory", "below a file"])
-def test_trainer_names_what_it_cannot_read(compiled, photos, tmp_path, kind):
+def test_trainer_names_an_unreadable_file(compiled, photos, tmp_path, kind):
     path = tmp_path / "train.beton"
     if kind == "empty":
         path.write_bytes(b"")
@@ -88,7 +88,7 @@ def test_trainer_names_what_it_cannot_read(compiled, photos, tmp_path, kind):
     assert line.startswith("trainer: ") and "train.beton" in line, line
 
 
-def test_pictures_names_what_it_cannot_write(compiled, tmp_path):
+def test_pictures_names_an_unwritable_file(compiled, tmp_path):
     (tmp_path / "file").write_bytes(b"")
     r = run(compiled("pictures"), tmp_path / "file", 2)
     assert (r.returncode, r.stdout) == (1, "")

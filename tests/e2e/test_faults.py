@@ -193,7 +193,7 @@ WAYS = {"read": by_read, "direct": by_direct, "zero-copy": by_zerocopy}
 
 @pytest.mark.parametrize("cache", CACHES)
 @pytest.mark.parametrize("way", WAYS)
-def test_a_mount_marks_what_fails_and_recovers(data, source, mount, cache,
+def test_a_mount_marks_failures_and_recovers(data, source, mount, cache,
                                                way):
     mnt = mount(source.path, "-o", CACHES[cache], expects=SAYS)
 
@@ -350,7 +350,7 @@ def check_dump(data, source, batches, valid_if_hurt):
 
 @pytest.mark.parametrize("cache", OWN)
 @pytest.mark.parametrize("on_error", ["skip", "zero"])
-def test_a_loader_continues_past_what_fails(data, source, tmp_path, cache,
+def test_a_loader_continues_after_failures(data, source, tmp_path, cache,
                                           on_error):
     d = Dump(source, tmp_path / "out", cache, "--on-error", on_error, stops=(FAILS_AT, HEALS_AT))
     d.at(FAILS_AT, source.fail)
@@ -364,7 +364,7 @@ def test_a_loader_continues_past_what_fails(data, source, tmp_path, cache,
 
 
 @pytest.mark.parametrize("cache", OWN)
-def test_a_loader_stops_at_what_fails_and_continues_later(data, source, tmp_path,
+def test_a_loader_stops_at_a_failure_and_continues_later(data, source, tmp_path,
                                                         cache):
     out, state = tmp_path / "out", tmp_path / "state"
     d = Dump(source, out, cache, "--state", state, stops=(FAILS_AT,))

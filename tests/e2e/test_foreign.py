@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A directory that looks like a mount, and was made by another user: whatever
-its files contain, a loader refuses it, and touches nothing."""
+"""A directory of another user that looks like a mount: a loader refuses it for
+any content of its files, and changes nothing."""
 import json
 import os
 import shutil

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that FFCV itself wrote, against what FFCV reads from them. They lie in
-../shared (or BETON_SHARED); without it these tests are skipped."""
+"""Files that FFCV wrote, compared with the values that FFCV reads from them. The
+files are in ../shared (or BETON_SHARED); without it these tests are skipped."""
 import hashlib
 import json
 import lzma
@@ -76,7 +76,7 @@ def check_samples(truth, mnt):
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda p: p.name.split(".")[0])
-def test_batches_hold_what_ffcv_wrote(path, mount, tmp_path):
+def test_batches_equal_the_values_of_ffcv(path, mount, tmp_path):
     truth, file = json.loads(path.read_text()), unpacked(path, tmp_path)
     if "samples" not in truth:
         assert "unfinished" in beton("info", file, code=1).stderr

@@ -175,5 +175,5 @@ def test_two_gpus(data, tmp_path):
     "image | drop | cuda(0)", "blob | cuda(0)", "label | cuda(64)",
     "image | cuda(0) | center_crop(9)", "label | cuda(0) | cuda(0)",
     "label | cuda(-1)", "label | cuda(0, 1)"])
-def test_what_is_no_pipeline(data, tmp_path, text):
+def test_invalid_gpu_pipelines(data, tmp_path, text):
     assert "column" in refused(data, tmp_path, text)

@@ -380,7 +380,7 @@ def test_names_and_operations_of_a_field(data, tmp_path):
     ("png | mask", "set one, as in"), ("png | resize(9)", "images only"),
     ("png | mask | resize(9)", "set one, as in"),
     ("labels | resize(9, bicubic)", "does not average labels")])
-def test_what_does_not_fit_is_refused(data, tmp_path, text, expects):
+def test_unfit_operations_are_refused(data, tmp_path, text, expects):
     assert expects in refused(data, tmp_path, text)
 
 
@@ -423,7 +423,7 @@ def test_masks_in_pngs(stored, tmp_path, bits):
 @pytest.mark.parametrize("i,expects", [
     (3, "a class is above 255; use mask(16)"), (5, "PNG: "),
     (6, "not a PNG")])
-def test_what_is_wrong_with_a_png(stored, tmp_path, i, expects):
+def test_damaged_pngs(stored, tmp_path, i, expects):
     r = beton("dump", stored.path, "--out", tmp_path / "x", "--spec",
               f"batch=1,order=sequential,subset={i}-{i + 1}", "--pipeline",
               "seg | mask | resize(\"9,9\")", code=1)
@@ -443,7 +443,7 @@ def test_everything_is_the_same_for_any_number_of_workers(data, tmp_path):
     assert sums[0] == sums[1] == sums[2]
 
 
-def test_a_mount_gives_what_the_file_does(data, mount, tmp_path):
+def test_mount_and_file_agree(data, mount, tmp_path):
     text = ("(image, mask, png) | random_resized_crop(12) | flip | chw; "
             "(bands, deep) | random_resized_crop(9) | normalize(0.5, 1)")
     point = mount(data.path)
@@ -531,7 +531,7 @@ def test_bytes_become_colors(photos, tmp_path):
     ("image | resize(9) | decode(gray)", "first operation"),
     ("blob | decode | resize(9)", "gray, gray16, rgb and rgb16"),
     ("image | mask", "JPEG changes the classes")])
-def test_what_cannot_be_decoded_so(photos, tmp_path, text, expects):
+def test_undecodable_values(photos, tmp_path, text, expects):
     assert expects in refused(photos, tmp_path, text)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `beton info --html`: its figures are true, its pictures are the
-dataset's, and text of a dataset stays text there."""
+"""The page of `beton info --html`: its figures are correct, its images are those
+of the dataset, and it escapes all text of a dataset."""
 import base64
 import html.parser
 import io
@@ -297,7 +297,8 @@ def test_few_classes(tmp_path):
         "-12": ("30  (60 %)", 100.0), "3": ("5  (10 %)", 16.7),
         "70": ("15  (30 %)", 50.0)}
     assert list(page.bars("Samples per value")) == ["-12", "3", "70"]
-    assert "3 different values, each with 5 to 30 samples, a ratio of 1 to 6." in section.text
+    assert "3 different values, each with 5 to 30 samples, a ratio of 1 to 6." \
+        in section.text
     assert not page.shots
 
 
@@ -315,7 +316,8 @@ def test_many_classes(tmp_path):
         {i: 100 - i for i in range(20)}
     others = page.root.one("p", "others").text
     assert others == "other classes: 80 values, 3,240 samples (64.2 %)"
-    ranks = counts(card(page.section("label"), "samples per value, most frequent first"))
+    ranks = counts(card(page.section("label"),
+                        "samples per value, most frequent first"))
     assert ranks["rank 1"] == 100 and min(ranks.values()) >= 1
     assert list(ranks.values()) == sorted(ranks.values(), reverse=True)
     # There is an image of each class, with the right label.
@@ -518,7 +520,7 @@ def hostile(tmp_path):
         np.zeros(1, "<f4")))) for i, e in enumerate(EVIL[:6])])
 
 
-def test_what_is_hostile_is_text(hostile, tmp_path):
+def test_hostile_names_are_escaped(hostile, tmp_path):
     page = page_of(hostile.path, tmp_path)
     assert page.root.one("h1").text == os.path.basename(hostile.path)
     assert list(page.fields)[0].startswith("<script>x(\nfile-name form ")

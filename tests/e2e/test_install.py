@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of `make install`, used as a stranger would use them."""
+"""The files of `make install`, used outside of the source tree."""
 import json
 import os
 import pathlib
@@ -177,7 +177,7 @@ def test_the_example_is_run_without_any_data(trainer, env):
     assert len(sums(r.stdout)) == 2 and "BETON_FAKE" in r.stderr
 
 
-def test_the_example_reports_what_is_wrong(trainer, env, tmp_path):
+def test_the_example_reports_errors(trainer, env, tmp_path):
     assert "usage" in run(trainer, env=env, code=1).stderr
     r = run(trainer, tmp_path / "none", env=env, code=1)
     assert "No such file" in r.stderr

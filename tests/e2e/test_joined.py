@@ -192,7 +192,7 @@ def test_a_file_is_given_once(tmp_path):
     ("{a,none}.beton", EXIT_MOUNT, "No such file or directory"),
     ("[ac].beton", EXIT_NOT_DATASET, "c.beton: not a .beton file"),
 ])
-def test_a_mount_reports_what_is_wrong(fuse, tmp_path, text, code, words):
+def test_a_mount_reports_errors(fuse, tmp_path, text, code, words):
     make.numbers(tmp_path / "a.beton", 3)
     (tmp_path / "c.beton").write_bytes(bytes(5000))
     (tmp_path / "mnt").mkdir()
@@ -202,7 +202,7 @@ def test_a_mount_reports_what_is_wrong(fuse, tmp_path, text, code, words):
     assert r.stderr.count("\n") == 1
 
 
-def test_patterns_stand_beside_other_datasets(tmp_path, fuse, parts, whole):
+def test_patterns_mount_beside_other_datasets(tmp_path, fuse, parts, whole):
     where = tmp_path / "both"
     where.mkdir()
     r = subprocess.run([BUILD / "betonfs", "parts/part-*.beton", "whole.beton",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cache() in a pipeline: it changes no bit of any tensor, and in later epochs
-what was kept is found."""
+"""cache() in a pipeline: it changes no bit of any tensor, and later epochs hit
+the decoded-image cache."""
 import json
 
 import pytest
@@ -61,7 +61,7 @@ def raw_are_kept(place):
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("workers", [1, 2, 4])
-def test_epochs_of_one_loader_are_the_same_and_find_what_was_kept(
+def test_epochs_of_one_loader_are_the_same_and_hit_the_cache(
         data, place, workers):
     epochs = 3
     want, kept = epochs_of(data.path, place % "", epochs, workers)
@@ -85,7 +85,7 @@ def bench(source, *options, code=0):
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_bench_reports_what_was_kept_and_found(data, place):
+def test_bench_reports_cached_images_and_hits(data, place):
     epochs, samples = 4, N if raw_are_kept(place) else N - N // 4
     options = ["--epochs", epochs, "--workers", 1, "--pipeline",
                place % "cache(decoded, 64MiB) |"]
@@ -136,7 +136,7 @@ def test_a_bad_sample_is_the_same_in_every_epoch(tmp_path):
     assert zeros < len(found[0])
 
 
-def test_what_is_kept_serves_all_sizes_of_a_ramp(data):
+def test_cached_images_serve_all_sizes_of_a_ramp(data):
     ramp = 'image | cache(decoded, 64MiB) | random_resized_crop("0=9,2=12")'
     got, kept = epochs_of(data.path, ramp, 3, 2)
     want, _ = epochs_of(data.path, ramp.replace("cache(decoded, 64MiB) |", ""),
@@ -146,7 +146,7 @@ def test_what_is_kept_serves_all_sizes_of_a_ramp(data):
     assert kept.hits >= 2 * kept.samples - 2 * SIZE
 
 
-def test_what_is_kept_cannot_change_with_the_epoch(data):
+def test_cached_operations_cannot_change_with_the_epoch(data):
     r = bench(data.path, "--pipeline",
               'resize("0=20,3=24") | cache(decoded, 1MiB) | resize(8)', code=1)
     assert "cannot change, as in epoch 3" in r.stderr

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""betonfs(8): long directories, read in pieces, by many, and from places that
-were noted before; what is cached, and what is not even asked."""
+"""betonfs(8): long directories, read in pieces by many readers and from saved
+positions; entries in the kernel's cache, and lookups that it avoids."""
 import concurrent.futures
 import ctypes
 import os

@@ -186,7 +186,7 @@ def test_workers_and_mounts_change_nothing(data, tmp_path, mount):
     ("plain | resize(3)", "begin a bytes field with decode(rgb), or with mask"),
     ("plain | int64", "begin with mask, decode(rgb), json or tokenize"),
 ])
-def test_what_is_no_list_is_refused(tmp_path, text, why):
+def test_other_than_lists_are_refused(tmp_path, text, why):
     d = make.Dataset(tmp_path / "d.beton", [
         ("tokens", make.BYTES), ("plain", make.BYTES), ("label", make.INT),
         ("grids", make.BYTES), ("box", make.NDARRAY, "<f4", (4,)),

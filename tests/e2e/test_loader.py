@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loader, through `beton dump` and `beton bench`: exact tensors, resuming,
-bad samples, and what happens when the ground gives way."""
+bad samples, and mounts and files that disappear or change."""
 import io
 import json
 import os
@@ -176,7 +176,7 @@ def test_resume_anywhere_with_other_workers_and_ranks(data, tmp_path, trial):
     assert got == whole_epoch(data, tmp_path / "whole", epoch)
 
 
-def test_a_state_goes_from_file_to_mount_and_back(data, mount, tmp_path):
+def test_a_state_fits_file_and_mount(data, mount, tmp_path):
     mnt, state, got = mount(data.path), tmp_path / "state", {}
     for k, source in enumerate((data.path, mnt, data.path)):
         out = tmp_path / str(k)
@@ -190,7 +190,7 @@ def test_a_state_goes_from_file_to_mount_and_back(data, mount, tmp_path):
     assert got == whole_epoch(data, tmp_path / "whole", 0)
 
 
-def test_after_the_last_batch_comes_the_next_epoch(data, tmp_path):
+def test_the_next_epoch_follows_the_last_batch(data, tmp_path):
     state, options = tmp_path / "state", ["--pipeline", "image | drop"]
     dump(data.path, tmp_path / "0", "--spec", SPEC, "--state", state,
          *options)

@@ -468,7 +468,7 @@ def test_an_operation_of_others(path, ours, theirs):
         assert ours in str(e.value), (word, str(e.value))
 
 
-def test_a_field_goes_before_the_words_of_others(tmp_path):
+def test_a_field_precedes_names_of_other_libraries(tmp_path):
     path = tmp_path / "texts.beton"
     betonfs.write(path, [{"texts": b"a", "image": IMAGE}] * 20)
     with pytest.raises(ValueError) as e:

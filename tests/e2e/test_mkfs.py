@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mkfs.beton: what it takes, what it stores, what it refuses."""
+"""mkfs.beton: the images that it accepts, stores and refuses."""
 import errno
 import io
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""betonfs(8): the namespace, reading, and how a daemon lives and ends."""
+"""betonfs(8): the namespace, reading, and the start and end of a daemon."""
 import errno
 import io
 import json
@@ -44,7 +44,7 @@ def background(fuse, tmp_path):
 
 # --- names, attributes, contents ---
 
-def test_the_top_shows_what_it_should(mnt):
+def test_the_top_directory(mnt):
     assert sorted(os.listdir(mnt)) == ["batches", "by", "columns",
                                        "dataset.json", "samples", "shards"]
     assert sorted(os.listdir(mnt / ".betonfs")) == [
@@ -168,7 +168,7 @@ def test_owner_and_mode_can_be_chosen(data, mount):
     assert stat.S_IMODE(where.stat().st_mode) == 0o550
 
 
-def test_the_mount_is_what_it_states(data, mnt):
+def test_mount_attributes(data, mnt):
     source, kind, options = mounts()[str(mnt)]
     assert (source, kind) == (data.path, "fuse.betonfs")
     assert {"ro", "nosuid", "nodev"} <= set(options)
@@ -474,7 +474,7 @@ def test_a_missing_mountpoint_is_made_and_removed(data, background, tmp_path):
     wait_until(lambda: not where.exists(), "the mountpoint to go")
 
 
-def test_a_made_mountpoint_goes_with_a_signal(data, daemon, tmp_path):
+def test_a_created_mountpoint_is_removed_after_a_signal(data, daemon, tmp_path):
     d = daemon(data.path, where=tmp_path / "made")
     d.process.terminate()
     assert d.wait() == 0 and not d.where.exists()
@@ -515,7 +515,8 @@ def test_a_deleted_dataset_continues(data, mount):
 @pytest.mark.parametrize("options,expects", [
     ("window=64", "-o window=64 has no effect with order=random.*quasi_random"),
     ("order=sequential,block=4", "-o block=4 has no effect with order=seq"),
-    ("batch=512", "batches/default has no batches: 10 samples .* -o batch=10"),
+    ("batch=512",
+     "batches/default has no batches: the dataset has 10 samples.* -o batch=10"),
 ])
 def test_options_without_an_effect_are_named(tmp_path, mount, options, expects):
     make.numbers(tmp_path / "ten.beton", 10)

@@ -462,7 +462,7 @@ def test_workers_and_mounts_change_nothing(data, tmp_path, mount, where):
     ("labels | perspective", "does not average labels"),
     ("labels | random_apply(rotate(9, bilinear))", "does not average labels"),
     ("mask | mask | rotate(9, label=65536)", "label of rotate takes whole numbers from 0 to 65535")])
-def test_what_does_not_fit_is_refused(data, tmp_path, text, why):
+def test_unfit_arguments_are_refused(data, tmp_path, text, why):
     r = beton("dump", data.path, "--out", tmp_path / "no", "--spec",
               "batch=1", "--pipeline", text, code=1)
     assert why in r.stderr

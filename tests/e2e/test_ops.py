@@ -157,7 +157,7 @@ def stream(text):
 
 
 @pytest.mark.parametrize("define,text", OPS, ids=[t for _, t in OPS])
-def test_an_operation_is_what_the_manual_defines(data, tmp_path, define, text):
+def test_an_operation_matches_the_manual(data, tmp_path, define, text):
     changed = 0
     for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline",
                   f"image | {text}"):
@@ -189,7 +189,7 @@ def test_a_name_of_torchvision_is_accepted(data, tmp_path, theirs, ours):
 
 @pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric"])
 @pytest.mark.parametrize("sides", [(1, 2, 3, 4), (30, 40, 50, 60)])
-def test_padding_repeats_what_is_there(data, tmp_path, mode, sides):
+def test_padding_repeats_samples(data, tmp_path, mode, sides):
     left, top, right, bottom = sides
     for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline",
                   f'image | pad("{left},{top},{right},{bottom}", {mode})'):
@@ -414,7 +414,7 @@ def test_rows_are_mixed_with_those_before(data, tmp_path, alpha, per):
             mix_check(data, b, alpha, per)
 
 
-def test_what_follows_works_on_the_mixture(data, tmp_path):
+def test_later_operations_use_the_mixture(data, tmp_path):
     middle = dump(data.path, tmp_path / "a", *SPEC, "--pipeline",
                   "image | random_translate(2) | mixup(0.4)")
     last = dump(data.path, tmp_path / "b", *SPEC, "--pipeline",
@@ -459,7 +459,7 @@ def test_mixtures_do_not_depend_on_the_worker_that_makes_them(data, mount, tmp_p
     assert all(s == sums[0] for s in sums)
 
 
-def test_ranks_mix_what_one_alone_mixes(data, tmp_path):
+def test_ranks_mix_as_one_process_does(data, tmp_path):
     dump(data.path, tmp_path / "one", *SPEC, "--pipeline", MIXUP)
     want = digest(tmp_path / "one")
     got = {}

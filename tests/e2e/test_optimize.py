@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""beton optimize: the same pixels, and everything else as it was."""
+"""beton optimize: the pixels and everything else stay unchanged."""
 import errno
 import io
 import os
@@ -73,7 +73,7 @@ def test_all_share_their_tables(data, tmp_path):
     assert " 0 with tables of their own" in line
 
 
-def test_what_is_unlike_the_others_has_its_own(tmp_path):
+def test_an_unusual_jpeg_has_its_own_tables(tmp_path):
     """A large one of few colors among many of noise."""
     def jpeg(side, image):
         buf = io.BytesIO()
@@ -163,7 +163,7 @@ def damaged(tmp_path):
                                                ("label", make.INT)], values)
 
 
-def test_what_is_damaged_stays(tmp_path):
+def test_damaged_values_stay(tmp_path):
     d = damaged(tmp_path)
     line = optimize(d, tmp_path / "o.beton")
     old, new = jpegs(d.path), jpegs(tmp_path / "o.beton")

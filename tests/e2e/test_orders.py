@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which samples a trainer gets, in which batches, on which rank."""
+"""The samples, batches and ranks that an order gives to a trainer."""
 import json
 import os
 import pathlib
@@ -76,7 +76,7 @@ def test_a_mount_gives_the_same_batches(numbers, mount, spec):
 
 
 @pytest.mark.parametrize("order", ["sequential", "random", "quasi_random"])
-def test_every_sample_comes_once_an_epoch(numbers, tmp_path, order):
+def test_an_epoch_has_every_sample_once(numbers, tmp_path, order):
     for epoch in range(3):
         got = ids(numbers, tmp_path / str(epoch), "--spec",
                   f"order={order},batch=4,drop_last=0", "--epoch", epoch)

@@ -64,7 +64,7 @@ def run(program, arguments, out):
 @pytest.mark.parametrize("program, command", [
     *(("beton", c) for c in COMMANDS), *(("mkfs.beton", c) for c in MKFS)],
     ids=lambda x: " ".join(x) if isinstance(x, tuple) else x)
-def test_what_cannot_be_written_is_reported(line, program, command, out, why):
+def test_write_errors_are_reported(line, program, command, out, why):
     r = run(program, line(command), out)
     reported = [text for text in r.stderr.splitlines()
             if text.startswith(f"{program}: ")]

@@ -204,7 +204,7 @@ def dest(tmp_path):
     return tmp_path / "dest"
 
 
-def test_uninstall_removes_what_install_put(dest):
+def test_uninstall_removes_installed_files(dest):
     install("put", dest)
     assert (dest / "usr/share/man/man3/beton_loader_open.3").exists()
     assert len(tree(dest)) > 80
@@ -363,7 +363,7 @@ def test_lint_accepts_a_new_function(tmp_path):
     assert (r.returncode, r.stdout) == (0, "")
 
 
-def test_lint_skips_what_it_cannot_compare(tmp_path):
+def test_lint_skips_incomparable_libraries(tmp_path):
     needs_abidiff()
     assert "sanitizers" in abi(SAN="thread").stdout
     (tmp_path / "empty").mkdir()

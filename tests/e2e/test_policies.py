@@ -161,7 +161,7 @@ NAMES = [text for text, _, _ in CASES]
 
 
 @pytest.mark.parametrize("text,steps,args", CASES, ids=NAMES)
-def test_a_policy_is_what_the_manual_defines(data, tmp_path, text, steps, args):
+def test_a_policy_matches_the_manual(data, tmp_path, text, steps, args):
     path, stored = data
     got = results(path, text, tmp_path)
     for i, x in enumerate(stored):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package: the same batches as `beton dump`, memory that belongs to
-who has it, and nothing left behind."""
+"""The Python package: the same batches as `beton dump`, memory that its owner
+may keep, and no thread, descriptor or memory left after close()."""
 import ctypes
 import errno
 import gc
@@ -346,7 +346,7 @@ def large(tmp_path_factory):
 @pytest.mark.parametrize("options", [
     {"weights": np.arange(N) % 4, "num_samples": 200},
     {"subset": [*range(0, N, 2)] * 3}])
-def test_what_comes_again_may_have_left_the_cache(load, large, options):
+def test_repeated_samples_may_have_left_the_cache(load, large, options):
     """40 MiB of samples in a cache of 16."""
     options = {"pipeline": None, **options}
     small = load(large, cache="process", cache_size=16 << 20, **options)
@@ -406,7 +406,7 @@ def test_functions_of_arrays_are_stages(load, tensors, batch):
 
 
 @pytest.mark.filterwarnings("ignore:.*numba is not installed")
-def test_what_is_no_function_of_arrays_is_reported(load):
+def test_other_than_array_functions_are_reported(load):
     for code, error, word in (
             (lambda nothing: None, AttributeError, "nothing"),
             (lambda meta: None, TypeError, "Ragged, which is no array")):
@@ -498,7 +498,7 @@ def test_ranks_come_from_the_environment(load, monkeypatch):
         load(rank=0)
 
 
-def test_stats_count_what_was_done(load):
+def test_stats_count_the_work(load):
     loader = load()
     list(loader)
     stats = loader.stats()
@@ -924,7 +924,7 @@ def same(a, b):
         np.array_equal(a[k], b[k]) for k in a)
 
 
-def test_samples_are_what_was_written(data, dataset):
+def test_samples_equal_written_values(data, dataset):
     assert len(dataset) == N
     assert {k: f["type"] for k, f in dataset.fields.items()} == {
         "image": "rgb_image", "label": "int", "score": "float",
@@ -984,7 +984,7 @@ def test_columns_and_filters(data, dataset, load):
     assert sorted(labels) == sorted(dataset.column("label")[some])
 
 
-def test_a_dataset_goes_to_other_processes(dataset):
+def test_a_dataset_pickles_to_other_processes(dataset):
     other = pickle.loads(pickle.dumps(dataset))
     assert same(other[3], dataset[3])
     pid = os.fork()
@@ -1082,7 +1082,7 @@ def pictures(n):
 
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("kind", [list, iter])
-def test_what_is_written_is_read(tmp_path, kind, workers):
+def test_written_values_are_read_back(tmp_path, kind, workers):
     samples = pictures(25)
     path = tmp_path / "w.beton"
     assert betonfs.write(path, kind(samples), mode="raw", workers=workers,
@@ -1107,7 +1107,7 @@ def test_images_are_written_as_they_are_or_as_jpeg(tmp_path, data):
     assert back.column("label").tolist() == [1, 2, 3]
 
 
-def test_what_cannot_be_written_leaves_no_file(tmp_path):
+def test_a_failed_write_leaves_no_file(tmp_path):
     path = tmp_path / "w.beton"
     good = pictures(3)
     for bad, why in (({**good[0], "label": "x"}, "sample 3 field label"),
@@ -1143,13 +1143,13 @@ def test_a_file_that_may_not_grow_is_not_a_sample_too_large(tmp_path):
 
 # --- the package ---
 
-def test_the_repr_reports_what_it_is(load, data):
+def test_repr(load, data):
     text = repr(load())
     assert "p.beton" in text and "image <f4[3, 12, 12]" in text
     assert f"{STEPS} batches" in text
 
 
-def test_every_dtype_comes(tmp_path, load):
+def test_every_dtype_is_delivered(tmp_path, load):
     kinds = ["|u1", "|i1", "|b1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8",
              "<f2", "<f4", "<f8", "<c8", "<c16", ">f4", "|S5", "<U3",
              "<M8[s]"]

@@ -138,7 +138,7 @@ def test_outputs_are_for_one_device(data):
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:", -1, True, "0", "cuda0",
                                     "cuda:64", "cuda:01", "cuda:1 ", 2**70])
-def test_what_is_no_device_is_refused(data, device):
+def test_invalid_devices_are_refused(data, device):
     with pytest.raises(ValueError, match="there are cpu, cuda"):
         betonfs.Loader(data.path, device=device)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches as arrays of jax: the loader's memory, as long as any of them lives,
-where jax has what they are."""
+"""Batches as arrays of jax: they use the loader's memory as long as any of them
+lives, if jax supports that."""
 import gc
 
 import numpy as np
@@ -42,7 +42,7 @@ def x64(request):
     jax.config.update("jax_enable_x64", before)
 
 
-def test_every_dtype_comes(tmp_path, load, x64):
+def test_every_dtype_is_delivered(tmp_path, load, x64):
     kinds = [*ALIKE, *WIDE, *UNKNOWN]
     rng = np.random.default_rng(3)
     rows = [{f"f{k}": rng.integers(0, 2, 3).astype("<i4").astype(d)
@@ -100,7 +100,7 @@ def test_memory_is_used_again(load):
     assert len(pointers) <= 5
 
 
-def test_what_is_computed_later_has_the_values(load):
+def test_later_computations_have_the_values(load):
     """jax calculates when it likes, and the batch is let go at once."""
     total = jax.jit(lambda x: (x > 0).sum())
     loader, got = load(), []

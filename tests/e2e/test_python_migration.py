@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MIGRATION.md: what it shows of betonfs runs as it stands, and what it shows
-of others is Python."""
+"""MIGRATION.md: its code blocks for betonfs run, and those for other loaders are
+valid Python."""
 import io
 import json
 import os
@@ -78,7 +78,7 @@ def run(kind, code):
     return steps
 
 
-def test_what_it_shows_of_others_is_python():
+def test_blocks_of_other_loaders_are_python():
     assert list(CHAPTERS) == ["FFCV", "DataLoader and ImageFolder of torch",
                               "WebDataset", "Hugging Face datasets", "DALI"]
     for blocks in CHAPTERS.values():
@@ -88,7 +88,7 @@ def test_what_it_shows_of_others_is_python():
 
 
 @pytest.mark.parametrize("title", CHAPTERS)
-def test_what_it_shows_of_betonfs_runs(title, place, jpegs, monkeypatch):
+def test_blocks_of_betonfs_run(title, place, jpegs, monkeypatch):
     if "Hugging Face" in title:
         monkeypatch.setenv("HF_HOME", str(place / "cache"))
         pytest.importorskip("datasets")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several datasets as one loader: who is drawn, where it ends, where it goes
-on."""
+"""Several datasets as one loader: the choice of the dataset, the end of an epoch,
+and resuming."""
 import json
 import pickle
 
@@ -188,7 +188,7 @@ def test_a_mix_of_one_is_a_loader(paths):
     assert one.loaders[0]._core.closed
 
 
-def test_what_is_no_mix_is_refused(paths):
+def test_invalid_mixes_are_refused(paths):
     def opened(**options):
         return betonfs.Loader(paths[0], **{"batch_size": 8, "workers": 1,
                                            **options})

@@ -155,7 +155,7 @@ def test_a_turn_that_is_over_gets_no_batch(load):
     assert core.next(None, core.begin_epoch()).epoch == 6
 
 
-def test_a_move_ends_what_iterates(load, epochs):
+def test_a_move_ends_iterators(load, epochs):
     loader = load()
     state = loader.state_dict()
 

@@ -166,7 +166,7 @@ def beside(trainer, tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ["sparse", "text"])
-def test_what_is_no_image_is_learnt_too(beside, kind):
+def test_other_than_images_are_learned_too(beside, kind):
     out = beside[kind]
     ours, torchs = out["ours"], out["torchs"]
     assert ours["values"] == torchs["values"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package's types, and what its pages show, as mypy sees them."""
+"""mypy checks the types of the package, and the examples of its pages."""
 import pathlib
 import re
 import shutil
@@ -77,7 +77,7 @@ def blocks():
     return [b for b in plain if is_code(b)] + marked
 
 
-def test_what_pages_show(cache, tmp_path):
+def test_examples_of_pages_type_check(cache, tmp_path):
     """Functions of the reader's have no types, but all that they call has."""
     shown = blocks()
     assert len(shown) >= 9
@@ -88,7 +88,7 @@ def test_what_pages_show(cache, tmp_path):
          *tmp_path.glob("*.py"), where=cache)
 
 
-def test_what_is_wrong_is_found(cache, tmp_path):
+def test_wrong_types_are_found(cache, tmp_path):
     (tmp_path / "wrong.py").write_text(
         "import betonfs\nbetonfs.Loader('x', batch_size='4')\n")
     with pytest.raises(AssertionError, match="batch_size"):

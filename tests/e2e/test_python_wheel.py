@@ -216,7 +216,7 @@ def test_a_wheel_of_an_sdist_is_that_of_the_tree(distributions):
     assert any(n.endswith("LICENSE") for n in names(of_tree))
 
 
-def test_what_the_metadata_say(distributions):
+def test_metadata(distributions):
     readme = (ROOT / "contrib/python/README.md").read_text()
     for path in distributions:
         of = metadata(path)

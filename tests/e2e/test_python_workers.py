@@ -107,7 +107,7 @@ class Columns:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_what_has_no_length_is_iterated(tmp_path, workers):
+def test_samples_without_length_are_iterated(tmp_path, workers):
     path = tmp_path / "w.beton"
     assert betonfs.write(path, Columns(), length=2 * N, workers=workers) == N
     assert betonfs.Dataset(path).column("number").tolist() == list(range(N))
@@ -296,7 +296,7 @@ def test_a_process_that_ends_is_reported(tmp_path, how, code):
     assert "sample 33" in printed and printed.endswith(code)
 
 
-def test_what_cannot_pass_is_reported():
+def test_unpicklable_samples_are_reported():
     with pytest.raises(TypeError, match="pickle"):
         with made(lambda i: (i, sys.stdout), N, 2) as values:
             list(values)

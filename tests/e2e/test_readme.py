@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README.md: its console session and its Python run as it shows, and its links
-lead somewhere."""
+"""README.md: its console session and its Python block run and print the shown
+results, and its links lead to existing files."""
 import re
 
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon that ends and is mounted again under loaders that use it."""
+"""Loaders that are open while their daemon ends and mounts again."""
 import contextlib
 import ctypes
 import errno
@@ -152,7 +152,7 @@ def test_batches_that_a_trainer_holds_survive(dataset, expected, daemon):
         loader.release(held)
 
 
-def test_zero_copy_comes_back_later(dataset, daemon):
+def test_zero_copy_resumes_after_a_restart(dataset, daemon):
     """Others have all places of the new daemon, for a while."""
     d = daemon(dataset.path)
     with Reader(d.where, epochs=0) as loader, contextlib.ExitStack() as others:

@@ -232,7 +232,7 @@ LESS = pytest.mark.parametrize("missing,found", [
 
 @root
 @LESS
-def test_the_daemon_takes_what_there_is(start, place, uid, missing, found):
+def test_the_daemon_uses_the_supported_layers(start, place, uid, missing, found):
     if uid or not SECCOMP:
         pytest.skip("a user's filter needs no_new_privs")
     log = place / "log"
@@ -240,7 +240,7 @@ def test_the_daemon_takes_what_there_is(start, place, uid, missing, found):
     assert options(place, uid)["sandbox"] == found
     run(uid, "find", place / "mnt", "-type", "f", "-exec", "cat", "{}", "+")
     lines = [x for x in log.read_text().splitlines() if "sandbox" in x]
-    assert len(lines) == 1 and f"sandbox: {found}:" in lines[0]
+    assert len(lines) == 1 and f"sandbox: using {found}," in lines[0]
 
 
 @root
@@ -252,5 +252,5 @@ def test_a_client_that_insists_is_refused(place, uid, missing, found):
     r = betonfs("-o", "sandbox", data.path, place / "mnt",
                 preexec_fn=without(*missing))
     assert r.returncode == 2 and r.stderr.count("\n") == 1
-    assert "-o sandbox" in r.stderr and f"offers {found} instead" in r.stderr
+    assert "-o sandbox" in r.stderr and f"supports {found} instead" in r.stderr
     assert is_gone(place)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""shards/: tar archives of samples, read by tar and as WebDataset does."""
+"""shards/: tar archives of samples, read by tar and in the manner of WebDataset."""
 import errno
 import io
 import json
@@ -124,7 +124,7 @@ def test_a_value_out_of_place_is_left_out(data, mount):
     assert got["000006.bin"] == data.stored(6, "blob")
 
 
-def test_what_cannot_be_read_is_an_error(data, mount):
+def test_unreadable_shards_are_errors(data, mount):
     where = mount(data.path, expects="read of")
     fd = os.open(where / "shards/000000.tar", os.O_RDONLY | os.O_DIRECT)
     buffer, size = mmap.mmap(-1, 4096), os.fstat(fd).st_size

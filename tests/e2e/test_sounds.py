@@ -53,7 +53,7 @@ def each(data, tmp_path, text, name):
 @pytest.mark.parametrize("at,first", [
     ("start", lambda left: 0), ("center", lambda left: left // 2),
     ("end", lambda left: left)])
-def test_an_excerpt_lies_where_it_should(data, values, tmp_path, at, first):
+def test_an_excerpt_has_the_defined_position(data, values, tmp_path, at, first):
     for i, got in each(data, tmp_path, f"wave | excerpt(100, {at})", "wave"):
         whole = values["wave"][i]
         begin = first(max(0, len(whole) - 100))
@@ -236,7 +236,7 @@ def test_workers_and_mounts_change_nothing(data, tmp_path, mount):
     ('tree | json(row="16384,16384")', "1048576"),
     ('wave | gain("2,1")', "is greater than MOST"),
 ])
-def test_what_cannot_be_is_refused(data, tmp_path, text, why):
+def test_impossible_sounds_are_refused(data, tmp_path, text, why):
     r = beton("dump", data.path, "--out", tmp_path / "x", "--pipeline", text,
               code=1)
     assert why in r.stderr

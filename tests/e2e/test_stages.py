@@ -52,7 +52,7 @@ def jpegs(data):
             if v["image"].mode == make.JPG]
 
 
-def test_what_is_counted_is_what_was_done(data):
+def test_counts_match_the_work(data):
     with Loader(data.path, spec=SPEC, pipeline=AUGMENT, workers=3) as loader:
         size = 0
         for _ in range(STEPS):
@@ -155,5 +155,5 @@ def test_bench_reports_the_same(data):
     assert s["decode"]["p50_us"] > 0
     printed = beton("bench", data.path, "--spec", SPEC, "--pipeline",
                  "image | drop", "--epochs", 2).stdout
-    assert re.search(r"^queue +\d+ % full; the consumer waited for \d+ of \d+ batches, ",
-                     printed, re.MULTILINE)
+    assert re.search(r"^queue +\d+ % full; the consumer waited for \d+ of \d+ "
+                     r"batches, ", printed, re.MULTILINE)

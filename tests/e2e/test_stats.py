@@ -400,7 +400,7 @@ def test_a_cache_accounts_for_every_byte(large, mount):
     assert c["evicted_bytes"] > 0 and c["reads"] > 0
 
 
-def test_stages_of_a_cache_report_what_it_does(large, mount):
+def test_cache_stages_are_reported(large, mount):
     mnt = mount(large.path, "-o", "cache=process,cache_size=32MiB,ahead=0")
     epoch = mnt / "batches/order=random,batch=24/0"
     for p in sorted(epoch.iterdir()):
@@ -443,7 +443,7 @@ def test_stages_without_a_cache(data, mount):
              (("stage", "delivery"),)] == N // 4 + 1
 
 
-def test_streams_share_what_the_cache_reports(large, mount):
+def test_streams_share_cache_statistics(large, mount):
     mnt = mount(large.path, "-o", "cache=process,cache_size=32MiB")
     sizes, batches = {}, 0
     for size, seed, share in ((24, 1, 1), (48, 2, 2)):
@@ -646,7 +646,7 @@ def rank_of(mnt, job, rank):
     return next((r for r in jobs(mnt)[job]["ranks"] if r["rank"] == rank), {})
 
 
-def test_ranks_report_what_they_do(data, mount):
+def test_ranks_report_their_figures(data, mount):
     """The data of a live view: ranks, their speed, and their waits."""
     mnt = mount(data.path)
     a, b = (named(mnt, b"train", rank=rank, world_size=8) for rank in (0, 5))
@@ -706,7 +706,7 @@ def test_the_last_report_counts(data, daemon):
     assert rank_of(d.where, "mine", 0)["samples"] == 77
 
 
-def test_loaders_report_what_they_did(data, mount, monkeypatch):
+def test_loaders_report_their_totals(data, mount, monkeypatch):
     """Loaders that end within a second report, too, and all their figures are
     true."""
     mnt = mount(data.path)

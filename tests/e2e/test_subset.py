@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named subsets: a list of sample ids from a file, on files and on mounts."""
+"""Named subsets, lists of sample ids from a file, for files and for mounts."""
 import errno
 import itertools
 import json
@@ -355,7 +355,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_list_is_refused_with_its_line(data, fuse, tmp_path, name):
+def test_invalid_lists_are_refused_with_the_line(data, fuse, tmp_path, name):
     content, word = BAD[name]
     path, where = tmp_path / "list", tmp_path / "mnt"
     path.write_bytes(content)
@@ -368,7 +368,7 @@ def test_what_is_no_list_is_refused_with_its_line(data, fuse, tmp_path, name):
     assert not (tmp_path / "x").exists()
 
 
-def test_what_is_no_file_is_refused_without_blocking(data, fuse, tmp_path):
+def test_other_than_files_are_refused_without_blocking(data, fuse, tmp_path):
     os.mkfifo(tmp_path / "fifo")
     for path, word in (("none", "No such file"), ("fifo", "regular"),
                        (".", "directory")):

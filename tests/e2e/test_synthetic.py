@@ -97,7 +97,7 @@ def test_bench_reports_it(source, monkeypatch):
     assert d["stages"]["read"]["items"] >= 3 * batches
 
 
-def test_the_doctor_looks_at_what_is_real(data, monkeypatch):
+def test_the_doctor_ignores_synthetic_data(data, monkeypatch):
     monkeypatch.setenv("BETON_SYNTHETIC", SYNTHETIC)
     r = beton("doctor", data.path, "--json", "--seconds", 5, *SPEC,
               "--pipeline", TEXT.format("", ""))

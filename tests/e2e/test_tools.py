@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ordinary programs on a mount: they must not notice what it is."""
+"""Ordinary programs work on a mount as on any file system."""
 import io
 import mmap
 import os

@@ -336,7 +336,7 @@ def test_a_stop_gives_the_terminal_back(data, mount, terminal):
     assert t.end() == 0
 
 
-def test_a_mount_that_goes_away(data, daemon, terminal):
+def test_a_mount_that_disappears(data, daemon, terminal):
     d = daemon(data.path)
     t = terminal(d.where)
     unmount(d.where)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of what the loader's threads do when, for Chrome's viewer and for
+"""Traces with a timeline of the loader's threads, for Chrome's viewer and for
 Perfetto."""
 import collections
 import contextlib

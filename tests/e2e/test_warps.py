@@ -196,7 +196,7 @@ def blurred(x, size, sigma):
 
 
 @pytest.mark.parametrize("size", [1, 3, 5, 23])
-def test_blur_is_what_the_manual_defines(data, tmp_path, size):
+def test_blur_matches_the_manual(data, tmp_path, size):
     for x, got, d in results(data, tmp_path,
                              f'gaussian_blur({size}, "0.4,3", 0.8)'):
         on, sigma = d() < 0.8, within(d, 0.4, 3)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The watcher of betonfs(8): no dead mount is left, however a daemon ends, and
-its own process keeps nothing of the daemon's."""
+"""The watcher of betonfs(8): no dead mount is left after any end of a daemon, and
+the watcher holds no resource of the daemon."""
 import os
 import pathlib
 import signal
@@ -177,7 +177,7 @@ def test_it_is_unmounted_while_files_are_open(start, place, uid):
 
 
 @MODES
-def test_a_directory_that_it_made_goes_too(start, place, args):
+def test_a_created_directory_is_removed(start, place, args):
     pid, _ = start(*args, where=place / "made")
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: "made" not in os.listdir(place), "the directory",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that programs write: where they end up, who may read them, and what is
-left after a failure."""
+"""Files that programs write: their paths, their permissions, and the files left
+after a failure."""
 import io
 import os
 import pathlib
@@ -418,7 +418,7 @@ def test_a_signal_leaves_nothing(tmp_path, command, how):
 
 @LONG
 @SIGNALS
-def test_a_file_that_a_signal_leaves_reports_what_it_is(tmp_path, command, how):
+def test_an_interrupted_file_is_recognized(tmp_path, command, how):
     """Without O_TMPFILE, as on some file systems, or without /proc."""
     out = tmp_path / "out"
     out.mkdir()

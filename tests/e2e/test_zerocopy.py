@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches in the daemon's memory, over its socket: the same bytes as by any
-other way, and a daemon that no client can hurt."""
+"""Batches in the daemon's memory, over its socket: the same bytes as by any other
+delivery, and a daemon that no client can disturb."""
 import errno
 import json
 import os
@@ -125,7 +125,7 @@ def test_where_the_socket_cannot_be_reached_files_are_read(data, mount):
 
 # --- what the user holds is the user's ---
 
-def test_columns_that_are_kept_stay_what_they_are(large, mount):
+def test_held_columns_do_not_change(large, mount):
     source = mount(large.path)
     with Loader(source, spec="order=random,batch=50",
                 delivery="zero-copy") as loader:
@@ -220,7 +220,7 @@ def number(kind, n):
     hello(version=1), hello(version=3), hello(magic=1), hello(rank=3, world_size=3),
     hello(job=b"j" * 72), hello(job=b"\n"), number(PUT, 1), report()],
     ids=str)
-def test_a_bad_beginning_is_cut_off(data, mount, message):
+def test_a_bad_beginning_is_disconnected(data, mount, message):
     mnt = mount(data.path, expects="disconnected process")
     client = Client(mnt, greet=False)
     client.send(message)
@@ -228,7 +228,7 @@ def test_a_bad_beginning_is_cut_off(data, mount, message):
     assert Client(mnt).get(path_of(0))[1] == (mnt / path_of(0)).read_bytes()
 
 
-def test_bad_messages_are_cut_off(data, mount):
+def test_bad_messages_are_disconnected(data, mount):
     mnt = mount(data.path, expects="disconnected process")
     path = path_of(0).encode()
     for message in (
@@ -266,7 +266,7 @@ def test_figures_may_not_fall(data, mount):
     assert client.is_cut_off()
 
 
-def test_a_flood_is_cut_off(data, mount):
+def test_a_flood_is_disconnected(data, mount):
     mnt = mount(data.path, expects="disconnected process")
     flood = Client(mnt)
     with pytest.raises(OSError):
@@ -338,7 +338,7 @@ def as_another_user(mnt, path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be another user")
-def test_other_users_see_what_the_permissions_allow(tmp_path, mount):
+def test_other_users_need_permissions(tmp_path, mount):
     d = dumped.photos(tmp_path / "p.beton", N)
     os.chmod(d.path, 0o644)
     assert as_another_user(mount(d.path, expects="refused user 65534"),

@@ -124,7 +124,7 @@ def test_copies_of_a_tuple_have_the_facts(as_tuple, how):
     check(how(as_tuple), as_tuple)
 
 
-def test_what_keeps_names_keeps_no_batch(load):
+def test_names_hold_no_batch(load):
     """Only the facts, which are small."""
     record = next(iter(next(iter(load())))).record
     kept = [getattr(record, name) for name in type(record).__slots__]
@@ -186,7 +186,7 @@ def test_a_parameter_of_no_output_lists_them(load):
 
 # --- all tensors at once ---
 
-def test_to_changes_what_can_be_changed():
+def test_to_converts_tensors():
     torch = pytest.importorskip("torch")
     with opener("/nowhere", batch_size=8, source=DATA, workers=1,
                 pipeline="image | chw") as load:

@@ -62,7 +62,7 @@ def test_transform_gets_an_image_as_torchvisions(paths):
     assert (np.asarray(seen[0]) == samples()[3]["image"]).all()
 
 
-def test_transforms_change_what_iteration_gives(paths):
+def test_transforms_apply_to_iteration(paths):
     pytest.importorskip("PIL.Image")
     dataset = betonfs.Dataset(paths[0], transform=invert)
     plain = betonfs.Dataset(paths[0])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples for Lightning, accelerate and transformers run, where these
-libraries are installed, and mypy has nothing against them."""
+"""The examples for Lightning, accelerate and transformers run if these libraries
+are installed, and mypy accepts them."""
 import importlib.util
 import os
 import pathlib
@@ -35,7 +35,7 @@ def run(name, *arguments, where, needs=None):
             pytest.skip(f"{needed} is not installed")
     r = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py", *map(str, arguments),
-         "--classes", "3", "--batch-size", "8", "--folder", where / "out"],
+         "--classes", "3", "--batch-size", "8", "--directory", where / "out"],
         env={**os.environ, "PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1",
              "CUDA_VISIBLE_DEVICES": ""},
         capture_output=True, text=True, cwd=where, timeout=DEADLINE)
@@ -46,7 +46,7 @@ def run(name, *arguments, where, needs=None):
 def segmentation(where, python, loader, *arguments):
     """The IoU of each seed."""
     r = subprocess.run(
-        [python, EXAMPLES / "train_segmentation.py", "--folder", where,
+        [python, EXAMPLES / "train_segmentation.py", "--directory", where,
          "--loader", loader, *map(str, arguments)], text=True,
         capture_output=True, timeout=DEADLINE,
         env={**os.environ, "PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1",
@@ -80,7 +80,7 @@ def losses(where, name):
             pytest.skip("torch is not installed, and TORCHVISION_PYTHON names "
                         "no interpreter that has it")
     r = subprocess.run(
-        [python, EXAMPLES / f"{name}.py", "--folder", where], text=True,
+        [python, EXAMPLES / f"{name}.py", "--directory", where], text=True,
         capture_output=True, timeout=DEADLINE,
         env={**os.environ, "PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1",
              "CUDA_VISIBLE_DEVICES": ""})
@@ -92,7 +92,7 @@ def losses(where, name):
 
 @pytest.mark.parametrize("name,most", [
     ("contrastive", 0.8), ("video", 0.3), ("audio", 0.3), ("tokens", 0.4)])
-def test_what_is_learned_of_other_data(tmp_path, name, most):
+def test_training_on_other_data_learns(tmp_path, name, most):
     seen, rest = losses(tmp_path, f"train_{name}")
     assert seen[-1] < most * seen[0]
     if name == "tokens":

@@ -278,7 +278,7 @@ def test_the_same_compiled_by_numba(pixels):
         run(jpeg[:20], whole, small, again)
 
 
-def test_what_is_not_there_reports_it():
+def test_a_missing_name_is_reported():
     from betonfs.ffcv import transforms as T
     for make in (lambda: T.RandAugment(2, 9), lambda: T.LabelColorJitter(0.5),
                  lambda: T.LabelGaussianBlur(0.5, 5)):

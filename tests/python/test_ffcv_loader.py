@@ -165,7 +165,7 @@ def test_operations_of_labels_have_a_text():
         assert T.Convert(torch.int64).native(chain) is None
 
 
-def test_a_gpu_gets_what_comes_after_it(monkeypatch):
+def test_operations_after_to_device_run_on_the_gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     ops = [T.RandomHorizontalFlip(), T.ToTensor(), T.ToDevice("cuda:1"),
            T.ToTorchImage(), T.NormalizeImage(MEAN, STD, np.float16)]
@@ -209,7 +209,7 @@ CERTAIN = [
 
 
 @pytest.mark.parametrize("op", CERTAIN, ids=lambda op: type(op).__name__)
-def test_python_does_what_the_library_does(load, op):
+def test_python_and_library_agree(load, op):
     if isinstance(op, T.Cutout):
         op = T.Cutout(H, (9, 8, 7))
     begin, end = [SimpleRGBImageDecoder()], [T.ToTensor()]
@@ -341,7 +341,7 @@ def test_colors_before_a_resize_are_made_first(load):
     assert (image == image[..., :1]).all() and image.shape == (6, 6, 3)
 
 
-def test_what_the_library_refuses_runs_in_python(load):
+def test_refused_operations_run_in_python(load):
     with pytest.warns(RuntimeWarning, match="in Python"):
         loader = load([SimpleRGBImageDecoder(), T.Cutout(0), T.ToTensor()])
     assert (column(loader)[3] == sample(3)[0]).all()
@@ -458,7 +458,7 @@ def test_threads_run_users_operations(load, monkeypatch, ops, count):
             assert np.array_equal(column(plain, 0), want)
 
 
-def test_what_looks_alike_is_not_the_same(load):
+def test_similar_operations_are_distinguished(load):
     """Same place, same shape, other strides."""
     pytest.importorskip("numba")
     crop = CenterCropRGBImageDecoder((8, 8), 0.9)
@@ -468,7 +468,7 @@ def test_what_looks_alike_is_not_the_same(load):
     assert len(loader._core._pool.places) == 1
 
 
-def test_what_another_pipeline_begins_with_stays(load):
+def test_the_start_of_another_pipeline_is_unchanged(load):
     pytest.importorskip("numba")
     first, second = SimpleRGBImageDecoder(), Inverted(None)
     more = {"view": PipelineSpec(second, transforms=[Own(noisy)])}
@@ -862,7 +862,7 @@ def test_samples_are_the_same_for_any_number_of_processes(tmp_path):
     ((np.zeros((4, 4), np.uint8), 1), "sample 2 field image.*uint8"),
     ((np.zeros((4, 4, 3), np.uint8), "x"), "sample 2 field label"),
     ((1,), "sample 2: 1 values for 2 fields")])
-def test_what_cannot_be_written_is_reported(tmp_path, broken, message):
+def test_unwritable_fields_are_reported(tmp_path, broken, message):
     good = sample(0)[:2]
     with pytest.raises(ValueError, match=message):
         write(tmp_path / "x", [good, good, broken, good])

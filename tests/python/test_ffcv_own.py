@@ -242,7 +242,7 @@ def test_images_padded_to_the_largest(tmp_path, mode, compiled):
             assert not pixels[height:].any() and not pixels[:, width:].any()
 
 
-def test_what_decoders_inherit_does_as_the_library(path):
+def test_inherited_decoders_agree_with_the_library(path):
     a, b = (batches(Loader(path, B, pipelines={
         "image": [d, T.ToTensor()], "label": LABEL}))
         for d in (SimpleRGBImageDecoder(), Same()))
@@ -798,7 +798,7 @@ class Wrong(Operation):
         return wrong
 
 
-def test_an_error_of_an_operation_comes_out(mixed):
+def test_an_error_of_an_operation_is_raised(mixed):
     pipelines = {**CROPS, "label": [IntDecoder(), T.ToTensor(), Wrong()]}
     for loader in (Odd(mixed, 4, pipelines=pipelines),
                    BatchSampled(mixed, 4, pipelines=pipelines,

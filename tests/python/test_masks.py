@@ -115,7 +115,7 @@ def test_workers_and_resuming_change_nothing(path):
     assert same(want, head + everything(path, 1, state))
 
 
-def test_what_a_mask_may_be(tmp_path):
+def test_valid_masks(tmp_path):
     palette = Image.fromarray(shapes(1), "P")
     palette.putpalette(COLORS.tobytes() + bytes(756))
     out = io.BytesIO()
@@ -137,7 +137,7 @@ def test_what_a_mask_may_be(tmp_path):
     (np.zeros((3, 3)), "whole numbers"), (np.full((2, 2), -1), "0 to 65535"),
     (b"nothing", "no PNG"), (np.zeros((0, 3), np.uint8), "side"),
     (Image.new("CMYK", (3, 3)), "CMYK")])
-def test_what_no_mask_is(tmp_path, value, expects):
+def test_invalid_masks(tmp_path, value, expects):
     with pytest.raises(ValueError, match=f"sample 0 field m: .*{expects}"):
         betonfs.write(tmp_path / "m.beton", [{"m": value}],
                       fields={"m": "mask"})

@@ -80,7 +80,7 @@ def threaded(a):
         a[i] += 1
 
 
-def test_what_does_not_fit_is_called_by_the_iterating_thread(load):
+def test_unfit_operations_run_in_the_iterating_thread(load):
     def returns(label):
         who_(label)
         return label
@@ -110,7 +110,7 @@ def test_without_numba_it_is_called_by_the_iterating_thread(load, monkeypatch):
         assert not is_pooled(loader)
 
 
-def test_it_is_given_what_the_batch_has(load):
+def test_the_operation_receives_the_batch(load):
     def reported(vec, ids, valid, epoch, number, rows, image):
         for i in range(rows):
             vec[i, 0] = ids[i] + 1000 * valid[i]
@@ -131,7 +131,7 @@ def test_it_is_given_what_the_batch_has(load):
             assert np.array_equal(b.vec, want)
 
 
-def test_what_is_given_again_was_changed_once(load):
+def test_a_repeated_batch_is_changed_once(load):
     def add(label):
         label += 100
 
@@ -216,7 +216,7 @@ def test_numbers_are_those_of_seed_epoch_and_batch(load, monkeypatch):
 
 # --- what goes wrong ---
 
-def test_what_it_raises_is_the_batchs_error(load, capfd):
+def test_its_exception_fails_the_batch(load, capfd):
     @betonfs.compiled
     def picky(label, number):
         if number % 2:
@@ -235,7 +235,7 @@ def test_what_it_raises_is_the_batchs_error(load, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_what_cannot_be_compiled_is_reported(load):
+def test_uncompilable_operations_are_reported(load):
     @betonfs.compiled
     def wrong(label):
         label.no_such_thing()

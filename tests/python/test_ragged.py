@@ -37,7 +37,7 @@ def load(path, pipeline, tensors="numpy", **options):
                           tensors=tensors, drop_last=False, **options)
 
 
-def test_the_file_has_what_the_manual_defines(path):
+def test_the_file_matches_the_manual(path):
     raw = betonfs.Dataset(path).raw(5, "boxes")
     assert raw == pack(sample(5)["boxes"])
     assert betonfs.Dataset(path).fields["boxes"]["type"] == "bytes"
@@ -122,7 +122,7 @@ def test_copies_have_the_same_rows(path, how, tensors):
     assert "6 samples" in repr(other)
 
 
-def test_outputs_report_what_differs(path):
+def test_outputs_report_the_differing_axis(path):
     loader = load(path, {"boxes": "array", "tokens": "pad_to(batch)",
                          "wave": "pad_to(5)"})
     shapes = {o["name"]: (o["shape"], o["ragged"]) for o in loader.outputs}
@@ -155,7 +155,7 @@ def test_an_empty_list_has_no_rows(tmp_path):
     (("int32", (3, None)), [1], "no shape"), (("int32", (None, 0)), [1], "no shape"),
     (("int32", (None,) * 2), [1], "no shape"),
     (("int32", (None, *[1] * 8)), [1], "8 at most")])
-def test_what_is_no_such_array_is_refused(tmp_path, field, value, why):
+def test_other_arrays_are_refused(tmp_path, field, value, why):
     with pytest.raises(ValueError, match=why):
         betonfs.write(tmp_path / "w.beton", [(value,)], {"a": field})
 

@@ -55,7 +55,7 @@ def test_ranks_see_each_sample_once(load, world, size):
         assert sum(turns, []) == list(range(N))
 
 
-def test_what_train_implies_can_be_reported(load):
+def test_options_implied_by_train_are_reported(load):
     assert load(train=False).spec == \
         f"order=sequential,batch={B},seed=0,drop_last=0"
     for options, part in (({"order": "random"}, "order=random"),

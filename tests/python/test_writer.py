@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""betonfs.write() stores values unchanged, or reports why it cannot."""
+"""betonfs.write() stores values unchanged, or reports the reason."""
 import errno
 import pathlib
 import subprocess
@@ -97,7 +97,7 @@ def test_an_image_of_16_bits_keeps_its_upper_8(tmp_path, mode):
     assert (back == expected[None, :, None]).all()
 
 
-def test_it_is_what_mkfs_makes_of_the_file(tmp_path):
+def test_write_and_mkfs_make_the_same_file(tmp_path):
     image = pytest.importorskip("PIL.Image")
     (tmp_path / "in").mkdir()
     image.fromarray(ramp()[0]).save(tmp_path / "in" / "a.png")

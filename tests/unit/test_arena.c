@@ -114,7 +114,7 @@ static void the_last_part_is_of_small_pages(void)
 	arena_close(a);
 }
 
-static void what_was_freed_in_order_comes_back_in_runs(void)
+static void blocks_freed_in_order_merge(void)
 {
 	enum { N = 4 * CHUNK, PART = 64 };
 	uint32_t frames[N];
@@ -243,7 +243,7 @@ int main(void)
 	frames_are_neighbours_and_memory();
 	the_limit_is_hard();
 	the_last_part_is_of_small_pages();
-	what_was_freed_in_order_comes_back_in_runs();
+	blocks_freed_in_order_merge();
 	a_lower_limit_gives_memory_back();
 	a_higher_limit_is_used();
 	frames_are_never_shared();

@@ -357,7 +357,7 @@ static void an_early_end_is_noticed(void)
 	free(jpeg.bytes);
 }
 
-static void what_is_damaged_is_left_to_libjpeg(void)
+static void damaged_jpegs_fall_back_to_libjpeg(void)
 {
 	struct rng rng = { .key = 5 };
 	struct kind kind = SMALL;
@@ -485,7 +485,7 @@ int main(void)
 	reduced_images_are_smaller();
 	rectangles_must_lie_inside();
 	an_early_end_is_noticed();
-	what_is_damaged_is_left_to_libjpeg();
+	damaged_jpegs_fall_back_to_libjpeg();
 	large_sizes_need_bytes();
 	any_index_is_harmless();
 	an_index_needs_a_scan_without_restarts();

@@ -110,7 +110,7 @@ static void a_batch_holds_the_values_of_its_samples(void)
 	dataset_close(ds);
 }
 
-static void the_header_states_what_it_is_of(void)
+static void the_header_identifies_the_batch(void)
 {
 	struct dataset *ds = made_open(SAMPLES, NULL);
 	const struct spec spec = spec_of(ds, texts[2]);
@@ -340,7 +340,7 @@ static void samples_whose_records_cannot_be_read_are_marked(void)
 int main(void)
 {
 	a_batch_holds_the_values_of_its_samples();
-	the_header_states_what_it_is_of();
+	the_header_identifies_the_batch();
 	any_piece_of_a_batch_is_the_same_bytes();
 	segments_cover_the_file_without_gaps();
 	there_are_no_batches_past_the_last();

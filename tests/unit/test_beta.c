@@ -101,7 +101,7 @@ static double constant(void *value)
 	return *(double *)value;
 }
 
-static void it_ends_whatever_is_drawn(void)
+static void it_ends_for_any_random_numbers(void)
 {
 	static const double values[] = { 0, 0.5, 0x1.fffffffffffffp-1 };
 
@@ -135,7 +135,7 @@ int main(void)
 {
 	draws_are_distributed_so();
 	extreme_alphas_are_no_trouble();
-	it_ends_whatever_is_drawn();
+	it_ends_for_any_random_numbers();
 	the_bits_never_change();
 	return 0;
 }

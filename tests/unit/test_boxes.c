@@ -190,7 +190,7 @@ static void without_moves_a_box_is_cut_to_its_image(void)
 	check_box(box, 0, 20, 30, 100);
 }
 
-static void what_is_not_finite_is_dropped(void)
+static void nonfinite_boxes_are_dropped(void)
 {
 	const double bad[] = { NAN, INFINITY, -INFINITY };
 
@@ -217,6 +217,6 @@ int main(void)
 	a_quarter_turn_keeps_the_area();
 	a_box_is_dropped_by_its_share_and_its_size();
 	without_moves_a_box_is_cut_to_its_image();
-	what_is_not_finite_is_dropped();
+	nonfinite_boxes_are_dropped();
 	return 0;
 }

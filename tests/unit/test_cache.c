@@ -477,7 +477,7 @@ static void values_are_there_or_missed(void)
 	tear_down(&f);
 }
 
-static void what_no_reader_used_is_its_readers_waste(void)
+static void unused_reads_count_as_waste(void)
 {
 	struct cache_want want = { .must = CACHE_NEVER, .owner = 1 };
 	struct cache_stats stats;
@@ -692,7 +692,7 @@ int main(void)
 	a_sample_that_is_needed_soon_by_now_stays();
 	new_keys_take_a_part_of_the_time();
 	values_are_there_or_missed();
-	what_no_reader_used_is_its_readers_waste();
+	unused_reads_count_as_waste();
 	any_limit_is_an_answer();
 	large_records_are_looked_at_one_by_one();
 	long_runs_are_located_in_pieces();

@@ -83,7 +83,7 @@ static void modes_have_names(void)
 	}
 }
 
-static void what_fits_is_left_to_the_kernel(void)
+static void small_datasets_use_the_page_cache(void)
 {
 	struct fixture f;
 	struct cache_choice t;
@@ -100,7 +100,7 @@ static void what_fits_is_left_to_the_kernel(void)
 	CHECK(t.mode == CACHE_OS && !t.cold_size);
 }
 
-static void what_does_not_fit_gets_a_cache(void)
+static void large_datasets_get_a_process_cache(void)
 {
 	struct fixture f;
 	struct cache_choice t;
@@ -177,7 +177,7 @@ static void a_request_is_granted(void)
 	CHECK(t.cache_size == 96 * MIB && t.cold_size == 7 * MIB && !f.reads);
 }
 
-static void a_cold_tier_is_for_what_shrinks(void)
+static void compressible_datasets_get_a_cold_tier(void)
 {
 	const struct cache_choice asked = { CACHE_AUTO, 96 * MIB,
 					    CACHE_COLD_AUTO };
@@ -195,7 +195,7 @@ static void a_cold_tier_is_for_what_shrinks(void)
 	CHECK(f.reads == 64 && strstr(f.why, "no cold tier"));
 }
 
-static void what_cannot_be_looked_at_does_not_shrink(void)
+static void unreadable_datasets_get_no_cold_tier(void)
 {
 	const struct cache_choice asked = { CACHE_AUTO, 96 * MIB,
 					    CACHE_COLD_AUTO };
@@ -217,11 +217,11 @@ static void what_cannot_be_looked_at_does_not_shrink(void)
 int main(void)
 {
 	modes_have_names();
-	what_fits_is_left_to_the_kernel();
-	what_does_not_fit_gets_a_cache();
+	small_datasets_use_the_page_cache();
+	large_datasets_get_a_process_cache();
 	half_of_little_memory_is_less();
 	a_request_is_granted();
-	a_cold_tier_is_for_what_shrinks();
-	what_cannot_be_looked_at_does_not_shrink();
+	compressible_datasets_get_a_cold_tier();
+	unreadable_datasets_get_no_cold_tier();
 	return 0;
 }

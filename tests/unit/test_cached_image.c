@@ -313,7 +313,7 @@ static void check_shared(struct shared *s, const char *text, const char *cache)
 	pair_close(&p);
 }
 
-static void workers_share_what_each_of_them_made(void)
+static void workers_share_cached_images(void)
 {
 	static struct shared s;
 	struct pipeline_value v[SHARED];
@@ -423,7 +423,7 @@ static void another_value_of_a_sample_is_not_taken_for_it(void)
 		forget(&v[i]);
 }
 
-static void what_was_kept_is_not_decoded(void)
+static void cached_images_are_not_decoded(void)
 {
 	static const enum beton_stage stages[] = { BETON_STAGE_ALL,
 						   BETON_STAGE_DECODE };
@@ -572,11 +572,11 @@ int main(void)
 	other_jpegs_are_the_same();
 	samples_are_not_mixed_up();
 	room_for_some_is_as_good_as_for_all();
-	workers_share_what_each_of_them_made();
+	workers_share_cached_images();
 	raw_images_are_kept_when_they_were_resized();
 	damaged_jpegs_fail_and_do_not_fail_alike();
 	another_value_of_a_sample_is_not_taken_for_it();
-	what_was_kept_is_not_decoded();
+	cached_images_are_not_decoded();
 	without_memory_nothing_is_kept();
 	code_is_that_of_the_pipeline_without_it();
 	more_memory_than_there_is_is_refused();

@@ -196,7 +196,7 @@ static void check_epochs(struct how how, unsigned steps)
 	beton_loader_close(other);
 }
 
-static void each_batch_comes_by_once(void)
+static void the_callback_sees_each_batch_once(void)
 {
 	check_epochs((struct how){ .source = DATA }, STEPS);
 	check_epochs((struct how){ .workers = 1, .prefetch = 1 }, STEPS);
@@ -216,7 +216,7 @@ static void each_batch_comes_by_once(void)
 }
 
 /* A batch that is delivered repeatedly is changed only once. */
-static void what_is_given_again_came_by_once(void)
+static void the_callback_sees_a_repeated_batch_once(void)
 {
 	static const char *const sources[] = { DATA " | constant",
 					       DATA " | memory" };
@@ -246,7 +246,7 @@ static void what_is_given_again_came_by_once(void)
 	}
 }
 
-static void what_is_no_tensor_does_not_come_by(void)
+static void the_callback_sees_tensors_only(void)
 {
 	static const enum beton_stage stages[] = { BETON_STAGE_READ,
 						   BETON_STAGE_DECODE };
@@ -515,9 +515,9 @@ static void a_gpu_gets_its_part_after_it(void)
 int main(void)
 {
 	gpu_begin(&gpu);
-	each_batch_comes_by_once();
-	what_is_given_again_came_by_once();
-	what_is_no_tensor_does_not_come_by();
+	the_callback_sees_each_batch_once();
+	the_callback_sees_a_repeated_batch_once();
+	the_callback_sees_tensors_only();
 	batches_come_by_together();
 	its_time_is_that_of_transform();
 	a_loader_may_end_at_any_time();

@@ -95,8 +95,8 @@ static void damage_is_left_out(void)
 	dataset_close(ds);
 }
 
-/* Values that are strewn about a file take more pieces than there are. */
-static void what_is_in_too_many_places_is_left_out(void)
+/* Values that are scattered over a file need more pieces than a chunk has. */
+static void scattered_values_are_left_out(void)
 {
 	struct dataset *ds = made_open(SAMPLES, NULL);
 	uint64_t itemsize = ds->format.itemsize, at;
@@ -207,7 +207,7 @@ static void copies_are_right_wherever_they_begin(void)
 	arena_close(a);
 }
 
-static void what_is_not_there_is_not_copied(void)
+static void missing_chunks_are_not_copied(void)
 {
 	uint32_t frames[6] = { 0, 1, 5, 6, 2, 9 }, all[16];
 	struct arena *a = arena_of(16);
@@ -250,10 +250,10 @@ int main(void)
 {
 	every_value_is_covered_in_whole_pages();
 	damage_is_left_out();
-	what_is_in_too_many_places_is_left_out();
+	scattered_values_are_left_out();
 	no_file_is_so_large_that_frames_are_miscounted();
 	copies_are_right_wherever_they_begin();
-	what_is_not_there_is_not_copied();
+	missing_chunks_are_not_copied();
 	neighbours_are_one_piece_of_memory();
 	return 0;
 }

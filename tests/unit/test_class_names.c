@@ -36,7 +36,7 @@ static void test_names_come_back(void)
 }
 
 /* Names of directories are any bytes; the test expects printable names. */
-static void test_what_cannot_be_shown_becomes_a_question_mark(void)
+static void test_unprintable_characters_become_question_marks(void)
 {
 	static const struct {
 		const char *name, *shown;
@@ -97,7 +97,7 @@ static void test_a_place_comes_back(void)
 int main(void)
 {
 	test_names_come_back();
-	test_what_cannot_be_shown_becomes_a_question_mark();
+	test_unprintable_characters_become_question_marks();
 	test_damaged_names_are_refused();
 	test_a_place_comes_back();
 	return 0;

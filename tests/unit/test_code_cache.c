@@ -103,7 +103,7 @@ static void empty(void)
 	CHECK(!chmod(dir, 0700));
 }
 
-static void what_is_stored_is_loaded_by_the_next(void)
+static void stored_code_is_loaded_later(void)
 {
 	struct code_cache *o = open_all();
 	uint8_t *bytes;
@@ -241,7 +241,7 @@ static void a_link_is_not_followed(void)
 	empty();
 }
 
-static void what_is_not_whole_is_not_loaded(void)
+static void incomplete_code_is_not_loaded(void)
 {
 	struct code_cache *o = open_all();
 	struct stat st;
@@ -527,7 +527,7 @@ int main(void)
 	snprintf(inner, sizeof(inner), "%s/isa", dir);
 	log_init(&silence, on_log, NULL);
 	setenv("BETON_CACHE_DIR", dir, 1);
-	what_is_stored_is_loaded_by_the_next();
+	stored_code_is_loaded_later();
 	no_cache_is_an_empty_one();
 	everything_is_the_users_alone();
 	a_directory_that_others_can_write_is_not_used();
@@ -535,7 +535,7 @@ int main(void)
 	nothing_is_made_in_the_home_of_another_user();
 	a_file_that_another_could_have_written_is_not_loaded();
 	a_link_is_not_followed();
-	what_is_not_whole_is_not_loaded();
+	incomplete_code_is_not_loaded();
 	where_nothing_can_be_written_there_is_no_cache();
 	the_oldest_make_room();
 	temporary_files_are_removed_once_they_are_old();

@@ -211,7 +211,7 @@ static void colors_are_those_of_pillow(void)
 	}
 }
 
-static void a_probe_reports_what_the_header_states(void)
+static void a_probe_reports_the_header(void)
 {
 	static const struct codec_info want[] = {
 		{ 9, 21, CODEC_GRAY, true, 1 }, { 41, 23, CODEC_RGB, false, 1 },
@@ -328,7 +328,7 @@ static void other_kinds_of_jpeg_are_refused(void)
 	check_refused((struct jpeg){ bytes, sizeof(bytes) });
 }
 
-static void what_is_no_jpeg_is_refused(void)
+static void other_formats_are_refused(void)
 {
 	static const uint8_t png[] = { 0x89, 'P', 'N', 'G', '\r', '\n' };
 	static const uint8_t start[] = { 0xff, 0xd8, 0xff };
@@ -493,7 +493,7 @@ static void encoding_is_the_same_every_time(void)
 	free((void *)b.bytes);
 }
 
-static void quality_is_what_it_states(void)
+static void quality_is_estimated_correctly(void)
 {
 	struct image image = image_busy(64, 64);
 	size_t last = 0;
@@ -522,7 +522,7 @@ static void large_images_are_encoded_whole(void)
 	free((void *)jpeg.bytes);
 }
 
-static void what_cannot_be_encoded_is_refused(void)
+static void unencodable_images_are_refused(void)
 {
 	struct image image = image_make(1, 1);
 	uint8_t *bytes = NULL;
@@ -556,12 +556,12 @@ int main(void)
 	crops_are_exact_for_every_kind_of_file();
 	crops_of_unfinished_progressions_are_exact();
 	colors_are_those_of_pillow();
-	a_probe_reports_what_the_header_states();
+	a_probe_reports_the_header();
 	a_probe_reads_the_orientation();
 	rectangles_must_lie_inside();
 	bombs_are_refused();
 	other_kinds_of_jpeg_are_refused();
-	what_is_no_jpeg_is_refused();
+	other_formats_are_refused();
 	no_image_depends_on_the_one_before();
 	a_premature_end_is_noticed();
 	a_premature_end_of_arithmetic_codes_is_noticed();
@@ -569,9 +569,9 @@ int main(void)
 	damage_beyond_the_crop_is_not_looked_at();
 	flipped_bytes_do_no_harm();
 	encoding_is_the_same_every_time();
-	quality_is_what_it_states();
+	quality_is_estimated_correctly();
 	large_images_are_encoded_whole();
-	what_cannot_be_encoded_is_refused();
+	unencodable_images_are_refused();
 	crops_of_photographs_are_exact();
 	codec_close(codec);
 	codec_close(NULL);

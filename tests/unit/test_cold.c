@@ -63,7 +63,7 @@ static struct cold_stats stats_of(struct cold *c)
 	return stats;
 }
 
-static void what_was_put_comes_back_once(void)
+static void a_stored_chunk_returns_once(void)
 {
 	static const size_t sizes[] = { 8 * KIB,  8 * KIB + 1,	64 * KIB - 1,
 					64 * KIB, 64 * KIB + 1, 1000003 };
@@ -148,7 +148,7 @@ static void pieces_of_any_length_will_do(void)
 	cold_close(c);
 }
 
-static void what_does_not_shrink_is_dropped(void)
+static void incompressible_chunks_are_dropped(void)
 {
 	struct cold *c;
 
@@ -183,7 +183,7 @@ static void a_streak_is_noticed_and_ends(void)
 	cold_close(c);
 }
 
-static void what_is_needed_latest_goes_first(void)
+static void the_chunk_needed_last_is_evicted_first(void)
 {
 	enum { N = 400, SIZE = 64 * KIB };
 	unsigned kept = 0;
@@ -297,12 +297,12 @@ static void threads_share_it(void)
 
 int main(void)
 {
-	what_was_put_comes_back_once();
+	a_stored_chunk_returns_once();
 	a_key_has_its_last_bytes();
 	pieces_of_any_length_will_do();
-	what_does_not_shrink_is_dropped();
+	incompressible_chunks_are_dropped();
 	a_streak_is_noticed_and_ends();
-	what_is_needed_latest_goes_first();
+	the_chunk_needed_last_is_evicted_first();
 	a_tiny_limit_keeps_nothing();
 	a_probe_separates_noise_from_text();
 	threads_share_it();

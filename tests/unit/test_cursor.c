@@ -39,7 +39,7 @@ static size_t numbers_of(const struct spec *spec, uint64_t consumed,
 
 /* All ranks together, from any place: the model is a loop over steps. */
 static void check_world_size(const struct spec *spec, uint64_t consumed,
-			uint32_t world_size)
+			     uint32_t world_size)
 {
 	uint64_t n = spec_batches(spec), got[NUMBERS_MAX], next = consumed;
 	size_t steps = 0;
@@ -148,7 +148,7 @@ static void check_unpadded(const struct spec *spec, uint64_t consumed,
 	CHECK(seen == ((uint64_t)1 << n) - ((uint64_t)1 << consumed));
 }
 
-static void without_padding_each_batch_comes_once(void)
+static void without_padding_each_batch_is_delivered_once(void)
 {
 	for (uint64_t samples = 1; samples < 25; samples++) {
 		const struct spec spec = spec_of(samples, 2, 0);
@@ -167,6 +167,6 @@ int main(void)
 	a_finished_epoch_is_the_start_of_the_next();
 	an_empty_epoch_never_moves();
 	consumed_counts_whole_steps_of_all_ranks();
-	without_padding_each_batch_comes_once();
+	without_padding_each_batch_is_delivered_once();
 	return 0;
 }

@@ -240,7 +240,7 @@ static int open_bytes(const void *bytes, size_t size, char *message)
 	return r;
 }
 
-static void what_is_no_dataset_is_distinguished_from_damage(void)
+static void other_files_are_distinguished_from_damage(void)
 {
 	char message[1024];
 	uint8_t bytes[64] = { 2, 0, 1 };
@@ -336,7 +336,7 @@ int main(void)
 	long_columns_are_read_from_any_place();
 	hurt_pointers_are_refused_with_one_line();
 	a_short_file_is_an_io_error();
-	what_is_no_dataset_is_distinguished_from_damage();
+	other_files_are_distinguished_from_damage();
 	every_prefix_of_a_file_is_refused_or_open();
 	the_schema_is_json();
 	fingerprints_distinguish_datasets();

@@ -93,7 +93,7 @@ static void forget(struct feed *feed)
 	free(feed->names);
 }
 
-static void what_no_dataset_has_is_refused(void)
+static void impossible_fields_are_refused(void)
 {
 	char why[DESCRIPTION_WHY_SIZE];
 	struct feed feed;
@@ -119,7 +119,7 @@ static const char *const good[] = {
 	DATASET("4", ARRAY("<M8[ns]", "[]")),
 };
 
-static void what_a_dataset_has_is_taken(void)
+static void possible_fields_are_accepted(void)
 {
 	char why[DESCRIPTION_WHY_SIZE];
 	struct feed feed;
@@ -178,7 +178,7 @@ static void another_dataset_is_distinguished_from_the_own_one(void)
 int main(void)
 {
 	another_dataset_is_distinguished_from_the_own_one();
-	what_no_dataset_has_is_refused();
-	what_a_dataset_has_is_taken();
+	impossible_fields_are_refused();
+	possible_fields_are_accepted();
 	return 0;
 }

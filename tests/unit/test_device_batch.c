@@ -279,7 +279,7 @@ static void test_code_is_shared_and_kept(void)
 }
 
 /* A cached kernel that does not load is compiled again. */
-static void test_what_does_not_load(void)
+static void test_failed_loads(void)
 {
 	const char *text = "image | cuda(0) | float | chw";
 	struct pipeline *p = parse(text, true);
@@ -339,7 +339,7 @@ int main(void)
 	test_rows();
 	test_many_rows();
 	test_code_is_shared_and_kept();
-	test_what_does_not_load();
+	test_failed_loads();
 	test_no_compiler();
 	empty_cache();
 	rmdir(cache);

@@ -110,7 +110,7 @@ static void check_round_trip(const struct kind *kind, uint32_t step)
 	free(jpeg.bytes);
 }
 
-static void what_is_stored_is_read(void)
+static void stored_entries_are_read_back(void)
 {
 	for (int sampling = 0; sampling < 5; sampling++)
 		for (uint32_t step = 0; step < 9; step += 4) {
@@ -269,7 +269,7 @@ static void most_jpegs_have_none(void)
 int main(void)
 {
 	CHECK(!baseline_open(&baseline));
-	what_is_stored_is_read();
+	stored_entries_are_read_back();
 	extremes_are_stored();
 	an_index_that_is_too_large_is_refused();
 	every_byte_of_the_segment_matters();

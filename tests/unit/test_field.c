@@ -90,7 +90,7 @@ static void sizes_of_numpy_types_are_known(void)
 		CHECK(field_dtype_size(table[i].dtype) == table[i].size);
 }
 
-static void what_is_no_numpy_type_has_no_size(void)
+static void other_than_numpy_types_have_no_size(void)
 {
 	static const char *const table[] = {
 		"",	"<",	   "f4",   "<f",     "<f0",	   "<f3",
@@ -444,7 +444,7 @@ int main(void)
 	every_type_is_found_by_number_and_by_name();
 	columns_report_where_values_lie();
 	sizes_of_numpy_types_are_known();
-	what_is_no_numpy_type_has_no_size();
+	other_than_numpy_types_have_no_size();
 	shapes_end_before_their_trailing_zeros();
 	thirty_two_dimensions_are_possible();
 	json_may_have_spaces_where_json_may();

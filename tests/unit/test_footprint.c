@@ -48,14 +48,14 @@ static void make_machine(void)
 	CHECK(!fclose(f));
 }
 
-static void what_fits_is_no_message(void)
+static void a_pipeline_that_fits_logs_nothing(void)
 {
 	CHECK(!*check(MIB, 16, 3));
 	CHECK(!*check(0, 4096, 4096));
 	CHECK(!*check(UINT64_MAX, 0, 2));
 }
 
-static void what_does_not_fit_is_reported_with_figures(void)
+static void an_excess_is_logged_with_figures(void)
 {
 	CHECK(*check(MIB + 1, 16, 3));
 	CHECK(!strcmp(
@@ -79,8 +79,8 @@ static void without_figures_nothing_is_reported(void)
 int main(void)
 {
 	make_machine();
-	what_fits_is_no_message();
-	what_does_not_fit_is_reported_with_figures();
+	a_pipeline_that_fits_logs_nothing();
+	an_excess_is_logged_with_figures();
 	without_figures_nothing_is_reported();
 	return 0;
 }

@@ -770,7 +770,7 @@ static void test_a_constant_batch(void)
 }
 
 /* Batches that are not held and invalid streams are refused. */
-static void test_what_is_not_held(void)
+static void test_invalid_releases(void)
 {
 	static struct schedule s;
 	const struct beton_batch *b;
@@ -786,7 +786,7 @@ static void test_what_is_not_held(void)
 	consumer_end(&s);
 }
 
-static void test_what_is_reported_of_outputs(void)
+static void test_descriptions_of_outputs(void)
 {
 	static struct schedule s;
 	struct beton_output o;
@@ -859,7 +859,7 @@ static void refuse_device(const char *device, const char *pipeline,
 	CHECK(strstr(error, says));
 }
 
-static void test_what_does_not_open(void)
+static void test_failed_opens(void)
 {
 	char *library = getenv("BETON_CUDA_LIBRARY");
 
@@ -1024,10 +1024,10 @@ int main(void)
 		for (size_t e = 0; e < ERRORS; e++)
 			want_all(i, (enum beton_on_error)e);
 	}
-	test_what_does_not_open();
-	test_what_is_reported_of_outputs();
+	test_failed_opens();
+	test_descriptions_of_outputs();
 	test_a_device_of_all_outputs();
-	test_what_is_not_held();
+	test_invalid_releases();
 	test_a_constant_batch();
 	test_no_thread_waits_for_the_gpu();
 	test_an_early_reuse_is_seen();

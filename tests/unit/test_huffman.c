@@ -252,7 +252,7 @@ static void a_table_stays_until_seven_others_came(void)
 	CHECK(!memcmp(first, &copy, sizeof(copy)));
 }
 
-static void what_is_no_code_is_refused(void)
+static void invalid_codes_are_refused(void)
 {
 	struct definition all_ones = { .bytes = { 2, [16] = 1, 2 } };
 	struct definition too_many = { .bytes = { 0, 5, [16] = 1, 2, 3, 4,
@@ -271,7 +271,7 @@ static void what_is_no_code_is_refused(void)
 	CHECK(!huffman_dc(tables, full.bytes));
 }
 
-static void what_no_encoder_writes_is_refused(void)
+static void impossible_tables_are_refused(void)
 {
 	static const uint8_t bad[] = { 0x0b, 0x10, 0xe0, 0xff };
 
@@ -295,8 +295,8 @@ int main(void)
 	values_are_those_of_the_standard();
 	a_table_is_made_once();
 	a_table_stays_until_seven_others_came();
-	what_is_no_code_is_refused();
-	what_no_encoder_writes_is_refused();
+	invalid_codes_are_refused();
+	impossible_tables_are_refused();
 	huffman_close(tables);
 	huffman_close(NULL);
 	return 0;

@@ -170,7 +170,7 @@ static void test_jobs_in_use_are_forgotten_too(void)
 	jobs_close(jobs);
 }
 
-static void test_the_list_says_when_it_changed(void)
+static void test_the_list_has_a_time_of_change(void)
 {
 	struct timespec before, after;
 	struct jobs *jobs;
@@ -457,7 +457,7 @@ int main(void)
 	test_a_long_name_is_cut();
 	test_the_least_recent_is_forgotten();
 	test_jobs_in_use_are_forgotten_too();
-	test_the_list_says_when_it_changed();
+	test_the_list_has_a_time_of_change();
 	test_connections();
 	test_ranks();
 	test_sums_of_ranks_have_an_end();

@@ -71,7 +71,7 @@ static void wait_for_batch(struct beton_loader *l)
 }
 
 /* A wait ends if a batch, or either end of an epoch, is ready. */
-static void what_was_waited_for_is_there(void)
+static void a_batch_is_ready_after_the_wait(void)
 {
 	struct beton_loader *l = load(2, NULL);
 	const struct beton_batch *b;
@@ -124,7 +124,7 @@ static bool is_right(const struct beton_batch *b)
 }
 
 /* Whether batches are in the making or not. */
-static void what_is_held_outlives_a_stop(void)
+static void held_batches_outlive_a_stop(void)
 {
 	unsigned threads = count("task"), files = count("fd");
 
@@ -195,9 +195,9 @@ int main(void)
 
 	CHECK(fd >= 0 && !close(fd));
 	write_dataset(SAMPLES);
-	what_was_waited_for_is_there();
+	a_batch_is_ready_after_the_wait();
 	a_constant_batch_is_waited_for_too();
-	what_is_held_outlives_a_stop();
+	held_batches_outlive_a_stop();
 	memory_that_is_not_there_is_reported_at_open();
 	CHECK(!unlink(path));
 	return 0;

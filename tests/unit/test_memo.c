@@ -119,7 +119,7 @@ static void test_the_longest_unused_is_forgotten(void)
 	memo_close(m);
 }
 
-static void test_what_is_in_use_stays(void)
+static void test_entries_in_use_stay(void)
 {
 	struct memo *m = new_memo(0);
 	void *thing = get(m, 1);
@@ -293,7 +293,7 @@ int main(void)
 {
 	test_a_thing_is_made_once();
 	test_the_longest_unused_is_forgotten();
-	test_what_is_in_use_stays();
+	test_entries_in_use_stay();
 	test_a_failure_is_not_remembered();
 	test_later_callers_wait();
 	objects_are_within_a_budget();

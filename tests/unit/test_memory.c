@@ -124,7 +124,7 @@ static void groups_of_the_first_generation_count(void)
 }
 
 /* A container sees its own group as the mount point. */
-static void what_is_mounted_may_be_a_part(void)
+static void a_mounted_control_group_may_be_a_part(void)
 {
 	afresh();
 	made("proc/self/cgroup", "4:memory:/docker/id/in\n");
@@ -174,7 +174,7 @@ int main(void)
 	groups_of_the_second_generation_count();
 	the_tightest_group_decides();
 	groups_of_the_first_generation_count();
-	what_is_mounted_may_be_a_part();
+	a_mounted_control_group_may_be_a_part();
 	long_names_are_cut();
 	this_machine_has_memory();
 	afresh();

@@ -144,7 +144,7 @@ static void images_are_mixed_by_one_share(void)
 
 /* Later operations work on the mixture as on any raw image, with the random
    numbers of the row. */
-static void what_follows_takes_up_the_mixture(void)
+static void later_operations_use_the_mixture(void)
 {
 	static const char *const after[] = {
 		"normalize(imagenet) | half | chw",
@@ -314,7 +314,7 @@ int main(void)
 		pixels[1][i] = (uint8_t)rng_next(&rng);
 	}
 	images_are_mixed_by_one_share();
-	what_follows_takes_up_the_mixture();
+	later_operations_use_the_mixture();
 	labels_come_with_their_share();
 	equal_labels_stay_whole();
 	arrays_are_mixed_element_by_element();

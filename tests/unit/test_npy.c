@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "beton/batch.h"
-#include "fs/util/bytes.h"
 #include "fs/engine/crc.h"
+#include "fs/util/bytes.h"
 #include "fs/util/npy.h"
 #include "tests/unit/t.h"
 
@@ -124,7 +124,7 @@ static void headers_are_read(void)
 	CHECK(!npy_parse("\x93NUMPY\1", 7, &npy) && !npy_parse("", 0, &npy));
 }
 
-static void what_is_written_is_read(void)
+static void written_arrays_are_read_back(void)
 {
 	const uint64_t shape[] = { 5, 0, 7 };
 	char head[NPY_HEADER_MAX];
@@ -165,7 +165,7 @@ int main(void)
 	npy_headers_are_numpys();
 	the_longest_npy_header_fits();
 	headers_are_read();
-	what_is_written_is_read();
+	written_arrays_are_read_back();
 	crc_is_castagnolis();
 	crc_continues_where_it_stopped();
 	return 0;

@@ -224,7 +224,7 @@ static void batches_of_the_other_side_are_left_out(void)
 }
 
 /* Neither side waits for the other: there is nothing to gain. */
-static void what_is_even_stays(void)
+static void a_balanced_split_stays(void)
 {
 	struct offload_batch batch = batch_of(&slow_trainer, OFFLOAD_GPU);
 	struct offload b;
@@ -269,7 +269,7 @@ int main(void)
 	a_late_gpu_is_relieved();
 	choices_follow_waits();
 	batches_of_the_other_side_are_left_out();
-	what_is_even_stays();
+	a_balanced_split_stays();
 	facts_may_be_missing();
 	return 0;
 }

@@ -264,7 +264,7 @@ static void geometry_stays_inside_and_makes_the_size_it_infers(void)
 	check_geometry(op_by_name("center_crop"), &args);
 }
 
-static void every_row_refuses_what_is_not_its_own(void)
+static void every_row_refuses_other_types(void)
 {
 	const struct type ragged = { .kind = TYPE_RAGGED, .dtype = DTYPE_U1 };
 	struct type out;
@@ -552,7 +552,7 @@ static bool is_color(const char *text, enum dtype in, float r, float g, float b)
 	return v[0] == r && v[1] == g && v[2] == b;
 }
 
-static void colors_are_what_the_manual_defines(void)
+static void colors_match_the_manual(void)
 {
 	float gray = 0.2989F * 200 + 0.587F * 100 + 0.114F * 3;
 
@@ -671,12 +671,12 @@ int main(void)
 	every_parameter_is_described();
 	every_row_binds_with_its_defaults();
 	geometry_stays_inside_and_makes_the_size_it_infers();
-	every_row_refuses_what_is_not_its_own();
+	every_row_refuses_other_types();
 	arguments_are_positional_or_named();
 	numbers_may_change_with_the_epoch();
 	mistakes_are_reported_where_they_are();
 	normalize_is_subtraction_and_one_product_in_float();
-	colors_are_what_the_manual_defines();
+	colors_match_the_manual();
 	resize_of_one_number_keeps_the_aspect_as_torchvision();
 	the_manual_has_every_operation_and_parameter();
 	return 0;

@@ -198,7 +198,7 @@ static void check_run(const struct order *o, uint64_t sample, uint64_t first,
 	CHECK(run_first == first && run_end == end);
 }
 
-static void runs_are_what_is_used_together(void)
+static void runs_are_used_together(void)
 {
 	struct spec spec = spec_of("order=sequential,subset=13-77", 100);
 	struct order o = order_init(&spec, 0);
@@ -337,7 +337,7 @@ int main(void)
 	batches_are_of_one_bucket();
 	subsets_stay_inside();
 	positions_beyond_32_bits_are_found();
-	runs_are_what_is_used_together();
+	runs_are_used_together();
 	orders_are_as_specified();
 	seeds_and_epochs_have_nothing_in_common();
 	batch_size_and_drop_last_do_not_change_the_order();

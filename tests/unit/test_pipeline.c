@@ -400,7 +400,7 @@ static void resampled(const struct rect *from, enum interpolation how,
 	resampler_close(r);
 }
 
-static void crops_are_resampled_from_what_they_name(void)
+static void crops_resample_the_named_region(void)
 {
 	static uint8_t want[12][12][3], got[12][12][3];
 	struct image out = { &want[0][0][0], 12, 12, 36 };
@@ -592,7 +592,7 @@ static void labels_become_others(void)
 	CHECK(run_value("label | one_hot(4)", &v, &row, hot) == -EINVAL);
 }
 
-static void values_that_are_not_what_they_state_are_row_errors(void)
+static void inconsistent_values_fail_their_sample(void)
 {
 	static uint8_t out[H * W * 3];
 	struct pipeline_value v = raw;
@@ -950,7 +950,7 @@ int main(void)
 	flip_mirrors_and_chw_transposes();
 	rows_of_odd_widths_are_complete();
 	types_and_layouts_come_in_any_order();
-	crops_are_resampled_from_what_they_name();
+	crops_resample_the_named_region();
 	operations_are_applied_in_their_order();
 	draws_depend_on_seed_epoch_id_and_occurrence();
 	groups_share_draws_and_names_of_outputs_do_not_matter();
@@ -958,7 +958,7 @@ int main(void)
 	half_of_the_images_are_flipped();
 	scalars_and_arrays_are_converted();
 	labels_become_others();
-	values_that_are_not_what_they_state_are_row_errors();
+	inconsistent_values_fail_their_sample();
 	sample_0_of_unknown_size_leaves_only_row_errors();
 	jpegs_are_cropped_as_if_decoded_whole();
 	default_quality_is_near_exact();

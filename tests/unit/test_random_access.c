@@ -132,7 +132,7 @@ static void listen(void *arg, enum beton_log_level level, const char *message)
 	snprintf(arg, 200, "%s", message);
 }
 
-static void what_is_not_there_is_refused(void)
+static void missing_samples_are_refused(void)
 {
 	char said[200] = "", why[200] = "";
 	struct beton_dataset_options o = { .size = sizeof(o),
@@ -213,7 +213,7 @@ int main(void)
 	write_dataset(codec);
 	images_are_decoded(codec);
 	scalars_and_texts_are_read();
-	what_is_not_there_is_refused();
+	missing_samples_are_refused();
 	unusable_fields_have_no_values();
 	codec_close(codec);
 	CHECK(!unlink(path));

@@ -150,7 +150,7 @@ static void draws_are_foreseen(void)
 	next_use_of_draws(40 * SAMPLES, 3999);
 }
 
-static void what_is_drawn_often_is_needed_soon(void)
+static void frequent_samples_are_needed_soon(void)
 {
 	uint64_t ids[] = { 3, 5, 7 };
 	uint64_t sums[] = { 1, 1, (uint64_t)1 << 40 };
@@ -257,7 +257,7 @@ int main(void)
 	next_use_is_what_walking_finds(spec_of(BETON_ORDER_QUASI_RANDOM));
 	next_use_of_a_list_is_what_walking_finds();
 	draws_are_foreseen();
-	what_is_drawn_often_is_needed_soon();
+	frequent_samples_are_needed_soon();
 	one_job_is_one_reader();
 	a_lone_rank_has_a_stride();
 	the_next_epoch_continues();

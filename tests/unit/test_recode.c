@@ -195,7 +195,7 @@ static void tables_of_its_own_where_they_gain(void)
 	free(small.bytes);
 }
 
-static void what_is_damaged_does_not_count(void)
+static void damaged_jpegs_are_not_counted(void)
 {
 	struct jpeg jpeg = encode(&KIND_PHOTO);
 	struct symbols sum = { 0 };
@@ -246,7 +246,7 @@ static void other_segments_stay(void)
 	free(jpeg.bytes);
 }
 
-static void what_is_damaged_is_refused(void)
+static void damaged_jpegs_are_refused(void)
 {
 	struct jpeg jpeg = encode(&KIND_PHOTO);
 	struct recoded r = { 0 };
@@ -300,10 +300,10 @@ int main(void)
 	tables_of_its_own_make_it_smaller();
 	tables_are_shared();
 	tables_of_its_own_where_they_gain();
-	what_is_damaged_does_not_count();
+	damaged_jpegs_are_not_counted();
 	twice_is_once();
 	other_segments_stay();
-	what_is_damaged_is_refused();
+	damaged_jpegs_are_refused();
 	truncated_arithmetic_codes_are_refused();
 	bombs_are_refused();
 	codec_close(codec);

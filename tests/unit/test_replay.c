@@ -420,7 +420,7 @@ static void play_on_gpu(const char *text)
 }
 
 /* The upload counts one repeated batch once, or all in use each time. */
-static void what_is_uploaded_is_counted(void)
+static void uploads_are_counted(void)
 {
 	struct how how = { .source = DATA " | constant", .text = CUDA("") };
 	struct seen seen[EPOCHS * STEPS];
@@ -451,7 +451,7 @@ static void gpus_are_fed(void)
 	}
 	check_epochs(&how, DATA " | constant", 1);
 	check_epochs(&how, DATA " | memory", PREFETCH + 1);
-	what_is_uploaded_is_counted();
+	uploads_are_counted();
 	play_on_gpu(CUDA(""));
 	/* Each half of the batches as if it were all of them. */
 	setenv("BETON_PLACEMENT", "turns", 1);

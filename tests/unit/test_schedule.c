@@ -14,7 +14,7 @@ static void check_part(struct schedule *s, uint64_t epoch, const char *numbers)
 	CHECK(!strncmp(s->numbers, numbers, strlen(numbers)));
 }
 
-static void what_has_no_epoch_is_of_all(void)
+static void constants_apply_to_all_epochs(void)
 {
 	static const char *const texts[] = { "", "160", "0.08, 1", ",", "x" };
 
@@ -90,7 +90,7 @@ static void the_nearest_epoch_ahead_is_the_end(void)
 
 int main(void)
 {
-	what_has_no_epoch_is_of_all();
+	constants_apply_to_all_epochs();
 	parts_come_in_order_with_their_epochs();
 	mistakes_are_reported_where_they_are();
 	the_nearest_epoch_ahead_is_the_end();

@@ -61,7 +61,7 @@ static void test_lines_are_keys_and_values(void)
 	CHECK(!s.of[SETTING_CACHE].is_set && !s.of[SETTING_BLOCK].is_set);
 }
 
-static void test_what_is_wrong_is_named_by_its_line(void)
+static void test_errors_name_the_line(void)
 {
 	char long_line[200] = "workers=";
 
@@ -91,7 +91,7 @@ static void test_what_is_wrong_is_named_by_its_line(void)
 	refused(long_line, ":1: workers=1111111");
 }
 
-static void test_what_is_no_text_is_refused(void)
+static void test_other_than_text_is_refused(void)
 {
 	static char large[65537];
 	struct settings s;
@@ -135,7 +135,7 @@ static const char all[] = "workers=3\nprefetch=5\ndelivery=direct\n"
 			  "order=quasi_random\nwindow=64\ndecode=draft\n"
 			  "cache_decoded=8MiB\n";
 
-static void test_what_was_left_open_is_taken(void)
+static void test_settings_replace_defaults(void)
 {
 	const struct beton_loader_options o = { .spec = "batch=8",
 						.pipeline =
@@ -199,7 +199,7 @@ static void test_without_the_variable_nothing_changes(void)
 	CHECK(!unsetenv("BETON_SETTINGS"));
 }
 
-static void test_a_doctor_writes_what_is_read(void)
+static void test_settings_of_the_doctor_are_read_back(void)
 {
 	const struct fix fixes[] = {
 		{ "draft", "", "", 3, "decode=draft", FIX_CHANGES_PIXELS },
@@ -236,12 +236,12 @@ int main(void)
 
 	CHECK(fd >= 0 && !close(fd));
 	test_lines_are_keys_and_values();
-	test_what_is_wrong_is_named_by_its_line();
-	test_what_is_no_text_is_refused();
-	test_what_was_left_open_is_taken();
+	test_errors_name_the_line();
+	test_other_than_text_is_refused();
+	test_settings_replace_defaults();
 	test_options_override_settings();
 	test_without_the_variable_nothing_changes();
-	test_a_doctor_writes_what_is_read();
+	test_settings_of_the_doctor_are_read_back();
 	unlink(path);
 	return 0;
 }

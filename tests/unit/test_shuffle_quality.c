@@ -59,7 +59,7 @@ static void a_random_order_is_its_own_measure(void)
 	CHECK(q.spec.worst < q.spec.mean);
 }
 
-static void quasi_random_lies_between(void)
+static void quasi_random_is_between_sequential_and_random(void)
 {
 	struct shuffle_quality q =
 		quality_of("order=quasi_random,block=8,window=2000,batch=100",
@@ -97,7 +97,7 @@ int main(void)
 {
 	a_sequential_order_does_not_mix_classes();
 	a_random_order_is_its_own_measure();
-	quasi_random_lies_between();
+	quasi_random_is_between_sequential_and_random();
 	without_labels_gaps_are_measured();
 	failures_and_empty_epochs_are_reported();
 	return 0;

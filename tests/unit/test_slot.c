@@ -173,7 +173,7 @@ static void a_batch_is_collated_once_for_all_readers(void)
 	slots_close(NULL);
 }
 
-static void what_a_reader_uses_is_not_recycled(void)
+static void slots_in_use_are_not_recycled(void)
 {
 	struct fixture f;
 	struct slot *held;
@@ -193,7 +193,7 @@ static void what_a_reader_uses_is_not_recycled(void)
 	tear_down(&f);
 }
 
-static void memory_of_what_was_read_is_used_again(void)
+static void memory_of_read_slots_is_reused(void)
 {
 	struct fixture f;
 
@@ -499,7 +499,7 @@ static void samples_that_failed_are_noted(void)
 
 /* --- ahead of readers --- */
 
-static void what_waits_for_its_reader_is_kept(void)
+static void prefetched_slots_wait_for_their_reader(void)
 {
 	struct fixture f;
 
@@ -520,7 +520,7 @@ static void what_waits_for_its_reader_is_kept(void)
 }
 
 /* Where there is room for one of three, each costs what is needed last. */
-static void what_is_needed_last_makes_room(void)
+static void the_slot_needed_last_is_evicted(void)
 {
 	struct fixture f;
 
@@ -564,7 +564,7 @@ static void begin(struct fixture *f, unsigned i)
 	CHECK(!slot);
 }
 
-static void what_was_read_to_its_end_makes_room(void)
+static void completely_read_slots_are_evicted(void)
 {
 	struct fixture f;
 
@@ -578,7 +578,7 @@ static void what_was_read_to_its_end_makes_room(void)
 
 /* Its reader is waited for: a machine may take longer than that to come from
    one line to the next, though not each time. */
-static void what_was_begun_is_kept(void)
+static void begun_slots_wait_for_their_reader(void)
 {
 	struct fixture f;
 	bool is_kept = false;
@@ -593,7 +593,7 @@ static void what_was_begun_is_kept(void)
 }
 
 /* Its reader is waited for as long as another try would take, up to 5 s. */
-static void what_took_long_is_kept_longer(void)
+static void expensive_slots_stay_longer(void)
 {
 	struct fixture f;
 
@@ -644,8 +644,8 @@ static void a_reader_that_stops_holds_no_reader_up(void)
 int main(void)
 {
 	a_batch_is_collated_once_for_all_readers();
-	what_a_reader_uses_is_not_recycled();
-	memory_of_what_was_read_is_used_again();
+	slots_in_use_are_not_recycled();
+	memory_of_read_slots_is_reused();
 	abandoned_memory_holds_no_other_batch();
 	without_room_a_reader_waits();
 	a_batch_may_be_as_large_as_the_limit();
@@ -656,12 +656,12 @@ int main(void)
 	all_memory_is_charged();
 	all_waiters_get_a_failure_and_the_next_tries_again();
 	samples_that_failed_are_noted();
-	what_waits_for_its_reader_is_kept();
-	what_is_needed_last_makes_room();
+	prefetched_slots_wait_for_their_reader();
+	the_slot_needed_last_is_evicted();
 	the_reader_idle_for_longest_makes_room();
-	what_was_read_to_its_end_makes_room();
-	what_was_begun_is_kept();
-	what_took_long_is_kept_longer();
+	completely_read_slots_are_evicted();
+	begun_slots_wait_for_their_reader();
+	expensive_slots_stay_longer();
 	a_reader_that_leaves_early_is_not_waited_for();
 	a_reader_that_stops_holds_no_reader_up();
 	return 0;

@@ -218,7 +218,7 @@ static int forget(void)
 	return fd < 0 ? -errno : -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
-static void what_is_cached_needs_no_thread(void)
+static void cached_reads_need_no_thread(void)
 {
 	uint8_t buf[BIG];
 	struct one one = { .request = { .buf = buf, .size = BIG } };
@@ -485,7 +485,7 @@ static void requests_that_wait_can_be_cancelled(void)
 }
 
 /* Every request is answered, at the latest when the source is closed. */
-static void closing_cancels_what_waits(void)
+static void closing_cancels_waiting_requests(void)
 {
 	struct gate g = { .lock = PTHREAD_MUTEX_INITIALIZER,
 			  .changed = PTHREAD_COND_INITIALIZER };
@@ -659,13 +659,13 @@ int main(void)
 	a_file_that_shrinks_is_an_error_not_a_crash();
 	only_regular_files_are_opened();
 	every_request_is_answered_once();
-	what_is_cached_needs_no_thread();
+	cached_reads_need_no_thread();
 	pieces_are_filled_in_order();
 	direct_reads_reach_past_the_end();
 	reads_work_where_direct_ones_do_not();
 	refused_direct_reads_are_made_through_the_page_cache();
 	requests_that_wait_can_be_cancelled();
-	closing_cancels_what_waits();
+	closing_cancels_waiting_requests();
 	joined_files_are_read_as_one();
 	requests_cross_joined_files();
 	a_joined_file_that_shrinks_is_an_error();

@@ -204,7 +204,7 @@ static void test_long_lines_and_files_are_read_in_pieces(void)
 	free(bytes);
 }
 
-static void test_what_is_no_regular_file_is_refused_at_once(void)
+static void test_other_than_regular_files_are_refused_at_once(void)
 {
 	struct subset *s = NULL;
 	char text[128];
@@ -495,7 +495,7 @@ int main(void)
 	test_weights_stand_behind_ids();
 	test_weights_are_refused_with_their_line();
 	test_long_lines_and_files_are_read_in_pieces();
-	test_what_is_no_regular_file_is_refused_at_once();
+	test_other_than_regular_files_are_refused_at_once();
 	test_names_are_distinguished_from_ranges();
 	test_a_text_is_a_name_and_a_file();
 	test_an_id_reports_its_place();

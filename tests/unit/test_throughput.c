@@ -196,7 +196,7 @@ static void an_epoch_has_a_line(void)
 	CHECK(!*line);
 }
 
-static void an_epoch_that_is_not_whole_has_none(void)
+static void an_incomplete_epoch_has_no_line(void)
 {
 	char line[PACE_LINE_SIZE];
 	struct throughput p = throughput_of(4);
@@ -226,6 +226,6 @@ int main(void)
 	waits_for_the_upload_after_all();
 	figures_are_the_sums();
 	an_epoch_has_a_line();
-	an_epoch_that_is_not_whole_has_none();
+	an_incomplete_epoch_has_no_line();
 	return 0;
 }

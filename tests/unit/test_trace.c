@@ -99,7 +99,7 @@ static double number(const json_t *o, const char *key)
 	return json_number_value(json_object_get(o, key));
 }
 
-static void what_is_traced_is_in_the_file(void)
+static void traced_events_are_in_the_file(void)
 {
 	struct trace *trace = open_trace("a.json");
 	struct trace_track *t = trace_add(trace, "number %d", 7);
@@ -156,7 +156,7 @@ static void *write_many(void *arg)
 	return NULL;
 }
 
-static void what_is_dropped_is_counted(void)
+static void dropped_events_are_counted(void)
 {
 	struct trace *trace = open_trace("b.json");
 	struct writer writers[THREADS];
@@ -211,7 +211,7 @@ static void files_that_are_in_use_are_left_alone(void)
 	json_decref(root);
 }
 
-static void what_is_no_file_is_refused(void)
+static void other_than_regular_files_are_refused(void)
 {
 	struct trace *trace = NULL;
 	char path[128], huge[5000];
@@ -231,7 +231,7 @@ static void what_is_no_file_is_refused(void)
 }
 
 /* A trace is written in its place, so also a file there is refused. */
-static void what_another_user_left_is_refused(void)
+static void a_file_of_another_user_is_refused(void)
 {
 	enum { OTHER_USER = 65534 };
 	struct trace *trace = NULL;
@@ -240,7 +240,7 @@ static void what_another_user_left_is_refused(void)
 	FILE *f;
 
 	if (geteuid()) {
-		puts("what_another_user_left_is_refused: skipped: needs root");
+		puts("a_file_of_another_user_is_refused: skipped: needs root");
 		return;
 	}
 	path_of(path, "victim");
@@ -303,11 +303,11 @@ int main(void)
 
 	CHECK(mkdtemp(folder));
 	log_init(&log_, note, NULL);
-	what_is_traced_is_in_the_file();
-	what_is_dropped_is_counted();
+	traced_events_are_in_the_file();
+	dropped_events_are_counted();
 	files_that_are_in_use_are_left_alone();
-	what_is_no_file_is_refused();
-	what_another_user_left_is_refused();
+	other_than_regular_files_are_refused();
+	a_file_of_another_user_is_refused();
 	a_full_disk_leaves_a_valid_file();
 	without_a_trace_there_are_no_tracks();
 	log_fini(&log_);

@@ -67,7 +67,7 @@ static bool has(struct value_store *s, uint64_t id, uint64_t size)
 	       is_filled(value, id, size);
 }
 
-static void what_was_put_is_found_and_nothing_else(void)
+static void only_stored_values_are_found(void)
 {
 	static const uint64_t ids[] = { 0, 1, 64, UINT64_MAX, 1000000007 };
 	struct value_store *s = opened(SIZE);
@@ -131,7 +131,7 @@ static void a_full_index_takes_no_more(void)
 	value_store_close(s);
 }
 
-static void what_is_given_back_can_be_taken_again(void)
+static void released_room_is_reused(void)
 {
 	struct value_store *s = opened(SIZE);
 	uint64_t used = stats_of(s).used;
@@ -257,7 +257,7 @@ static void run_race(uint64_t size, struct value_store_stats *out)
 	value_store_close(s);
 }
 
-static void threads_share_what_each_of_them_made(void)
+static void threads_share_stored_values(void)
 {
 	struct value_store_stats stats;
 
@@ -269,13 +269,13 @@ static void threads_share_what_each_of_them_made(void)
 
 int main(void)
 {
-	what_was_put_is_found_and_nothing_else();
+	only_stored_values_are_found();
 	the_size_is_never_exceeded();
 	a_full_index_takes_no_more();
-	what_is_given_back_can_be_taken_again();
+	released_room_is_reused();
 	the_first_value_of_a_sample_stays();
 	a_refusal_is_remembered_and_counts_for_nothing();
 	sizes_are_from_small_to_more_than_there_is();
-	threads_share_what_each_of_them_made();
+	threads_share_stored_values();
 	return 0;
 }

@@ -296,7 +296,7 @@ static void *submit_until_it_ends(void *arg)
  * The producer hears of the failure that comes first, even while it waits for
  * room; the consumer gets all jobs before the oldest one that fails.
  */
-static void the_oldest_error_comes_out(void)
+static void the_oldest_error_is_returned(void)
 {
 	enum { BAD = 1000 };
 	pthread_t producer;
@@ -371,7 +371,7 @@ static void an_idle_queue_closes(void)
 }
 
 /* Closed at a random moment, a queue frees what it holds, and each job once. */
-static void close_drops_what_is_left(void)
+static void close_drops_remaining_jobs(void)
 {
 	for (uint64_t k = 0; k < 60; k++) {
 		uint64_t taken = rng_mix(k) % 50, submitted = 0;
@@ -397,9 +397,9 @@ int main(void)
 	the_queue_is_bounded();
 	timeouts_are_kept();
 	an_error_ends_the_queue();
-	the_oldest_error_comes_out();
+	the_oldest_error_is_returned();
 	a_cancel_ends_all_waiting();
 	an_idle_queue_closes();
-	close_drops_what_is_left();
+	close_drops_remaining_jobs();
 	return 0;
 }

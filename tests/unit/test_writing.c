@@ -64,7 +64,7 @@ static void check_sample(struct beton_dataset *ds, uint64_t i)
 	CHECK(!beton_dataset_read(ds, &v, vector) && vector[0] == (float)i);
 }
 
-static void what_was_written_is_read(void)
+static void written_values_are_read_back(void)
 {
 	const struct beton_dataset_options o = { .size = sizeof(o) };
 	const uint64_t two = 2;
@@ -91,7 +91,7 @@ static void what_was_written_is_read(void)
 	beton_dataset_close(ds);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_arguments_are_refused(void)
 {
 	const struct beton_writer_recipe raw = { .mode = BETON_MODE_RAW };
 	const struct beton_writer_recipe odd = { .mode = BETON_MODE_JPG,
@@ -123,8 +123,8 @@ int main(void)
 	int fd = mkstemp(path);
 
 	CHECK(fd >= 0 && !close(fd));
-	what_was_written_is_read();
-	what_cannot_be_is_refused();
+	written_values_are_read_back();
+	invalid_arguments_are_refused();
 	CHECK(!unlink(path));
 	return 0;
 }

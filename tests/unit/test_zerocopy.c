@@ -167,7 +167,7 @@ static void batches_come_as_they_are(void)
 	tear_down(&f);
 }
 
-static void what_is_held_is_not_used_again(void)
+static void held_memory_is_not_reused(void)
 {
 	struct acquired acquired[BATCHES];
 	struct fixture f;
@@ -235,7 +235,7 @@ static void a_request_beyond_the_shared_memory_is_refused(void)
 }
 
 /* A refused loader opens the same batch as a file: that is one reader. */
-static void who_is_refused_is_not_counted(void)
+static void a_refused_user_is_not_counted(void)
 {
 	struct plan_reader readers[2];
 	struct acquired a, b, c;
@@ -1002,10 +1002,10 @@ static void permissions_are_those_of_the_kernel(void)
 int main(void)
 {
 	batches_come_as_they_are();
-	what_is_held_is_not_used_again();
+	held_memory_is_not_reused();
 	the_same_batch_twice_is_held_twice();
 	a_request_beyond_the_shared_memory_is_refused();
-	who_is_refused_is_not_counted();
+	a_refused_user_is_not_counted();
 	paths_that_are_no_batch_are_errors();
 	a_daemon_that_ends_leaves_the_bytes();
 	no_daemon_is_an_error();

@@ -335,7 +335,7 @@ static void reconnect_to(struct server *s, struct zerocopy_client *l)
 }
 
 /* Both daemons give their memory the same number. */
-static void a_daemon_that_comes_back_is_used(void)
+static void a_restarted_daemon_is_used(void)
 {
 	struct zerocopy_client *l;
 	struct acquired before, after;
@@ -371,7 +371,7 @@ static void a_daemon_that_comes_back_is_used(void)
 	server_close(&new);
 }
 
-static void what_was_not_sent_is_not_for_another_daemon(void)
+static void unsent_requests_are_not_sent_to_another_daemon(void)
 {
 	struct zerocopy_client *l;
 	struct server old, new;
@@ -506,8 +506,8 @@ int main(void)
 	a_daemon_that_ends_ends_the_wait();
 	a_release_does_not_wait_and_is_not_lost();
 	more_than_one_descriptor_is_refused();
-	a_daemon_that_comes_back_is_used();
-	what_was_not_sent_is_not_for_another_daemon();
+	a_restarted_daemon_is_used();
+	unsent_requests_are_not_sent_to_another_daemon();
 	a_forked_child_keeps_nothing();
 	a_daemon_of_another_user_is_refused();
 	return 0;
