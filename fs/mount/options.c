@@ -167,11 +167,14 @@ static int parse_words(struct options *opts, const char *list, struct log *log)
 	return r;
 }
 
+/* Options without a letter. */
+enum { OPTION_LIST = 256, OPTION_DESCRIBE };
+
 static const struct option long_options[] = {
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
-	{ "options", no_argument, NULL, 'l' },
-	{ "completions", no_argument, NULL, 'c' },
+	{ "options", no_argument, NULL, OPTION_LIST },
+	{ "completions", no_argument, NULL, OPTION_DESCRIBE },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ NULL, 0, NULL, 0 },
@@ -198,10 +201,10 @@ static int parse_letter(struct options *opts, int letter, struct log *log)
 	case 'V':
 		opts->version = true;
 		return 0;
-	case 'l':
+	case OPTION_LIST:
 		opts->list = true;
 		return 0;
-	case 'c':
+	case OPTION_DESCRIBE:
 		opts->describe = true;
 		return 0;
 	case 'q':
@@ -216,13 +219,78 @@ static int parse_letter(struct options *opts, int letter, struct log *log)
 	return -EINVAL;
 }
 
-/* Logs the option that getopt_long() refused, when it returned '?' or ':'. */
+/* Writes the options that begin with the name, "--one, --other". Returns how
+   many there are. */
+static unsigned list_beginning(const char *name, size_t size, char out[64])
+{
+	unsigned num = 0;
+
+	*out = '\0';
+	for (const struct option *o = long_options; o->name; o++) {
+		if (strncmp(o->name, name, size) != 0)
+			continue;
+		snprintf(out + strlen(out), 64 - strlen(out), "%s--%s",
+			 num++ ? ", " : "", o->name);
+	}
+	return num;
+}
+
+/* Suggests "--name", or "-o key" for a key. */
+static const char *suggest_long(const char *name, size_t size,
+				char out[SUGGEST_TEXT_SIZE])
+{
+	struct suggestion s = { name, size, NULL, 0 }, key = s;
+	char best[SUGGEST_TEXT_SIZE];
+
+	for (const struct option *o = long_options; o->name; o++) {
+		if (o->val != OPTION_DESCRIBE)
+			suggest_try(&s, o->name);
+	}
+	for (size_t i = 0; opts_row_at(i); i++)
+		suggest_try(&key, opts_row_at(i)->key);
+	suggest_other(&key, other_keys);
+	if (key.best && (!s.best || key.distance < s.distance)) {
+		snprintf(best, sizeof(best), "-o %s", key.best);
+		s.best = best;
+	} else if (s.best) {
+		snprintf(best, sizeof(best), "--%s", s.best);
+		s.best = best;
+	}
+	return suggest_text(&s, out, SUGGEST_TEXT_SIZE);
+}
+
+/* "--name" or "--name=value", and whether an option has that name. */
+static int refuse_long(const char *word, bool is_known, struct log *log)
+{
+	const char *name = word + 2;
+	size_t size = strcspn(name, "=");
+	char text[SUGGEST_TEXT_SIZE], list[64];
+
+	if (is_known) {
+		log_error(log, "%s: the option takes no value." SEE_HELP, word);
+	} else if (size && list_beginning(name, size, list) > 1) {
+		log_error(log, "%s: the option is ambiguous: %s." SEE_HELP,
+			  word, list);
+	} else {
+		if (!size || !*suggest_long(name, size, text))
+			strcpy(text, ".");
+		log_error(log, "%s: unknown option%s" SEE_HELP, word, text);
+	}
+	return -EINVAL;
+}
+
+/* Logs the option that getopt_long() refused, when it returned '?' or ':'.
+   optopt is 0 for an unknown name, and the value of one that is known. */
 static int refuse_letter(int letter, char *const *argv, struct log *log)
 {
-	const char *word = argv[optind - 1];
 	const char one[] = { '-', (char)optopt, '\0' };
+	const struct option *o = long_options;
 
-	log_error(log, "%s: %s." SEE_HELP, strncmp(word, "--", 2) ? one : word,
+	while (o->name && o->val != optopt)
+		o++;
+	if (letter == '?' && (!optopt || o->name))
+		return refuse_long(argv[optind - 1], o->name, log);
+	log_error(log, "%s: %s." SEE_HELP, one,
 		  letter == ':' ? "the option needs a value"
 				: "unknown option");
 	return -EINVAL;

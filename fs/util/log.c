@@ -6,6 +6,7 @@
 
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
+#include "fs/util/name.h"
 
 enum { LINE_MAX_BYTES = 1024 };
 
@@ -41,16 +42,6 @@ static bool has_room(struct log *log)
 	return log->in_second++ < LOG_BURST;
 }
 
-/* Makes a message one line without control characters, because names of files
-   may contain them. */
-static void tame(char *line)
-{
-	for (char *c = line; *c; c++) {
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	}
-}
-
 static void emit(struct log *log, enum beton_log_level level,
 		 const char *format, va_list args)
 {
@@ -71,7 +62,8 @@ static void emit(struct log *log, enum beton_log_level level,
 			 (unsigned long long)log->held_back);
 		log->held_back = 0;
 	}
-	tame(line);
+	/* Names of files may contain control characters. */
+	name_tame(line);
 	log->fn(log->arg, level, line);
 }
 

@@ -64,6 +64,36 @@ void name_unquote(char *text)
 	*out = '\0';
 }
 
+/* Returns the bytes of the control character at the start of a text, or 0. */
+static size_t control_size(const char *text)
+{
+	unsigned char c = (unsigned char)text[0];
+
+	if (c == 0xc2 && ((unsigned char)text[1] & 0xe0) == 0x80)
+		return 2;
+	return c == 0x7f || (c && c < ' ');
+}
+
+void name_tame(char *text)
+{
+	while (*text) {
+		size_t n = control_size(text);
+
+		memset(text, '?', n);
+		text += n ? n : 1;
+	}
+}
+
+void name_print(FILE *out, const char *text)
+{
+	while (*text) {
+		size_t n = control_size(text);
+
+		fwrite(n ? "??" : text, 1, n ? n : 1, out);
+		text += n ? n : 1;
+	}
+}
+
 unsigned name_digits(uint64_t n)
 {
 	unsigned digits = 1;

@@ -26,6 +26,13 @@ void name_escape(const char *text, char *out);
 void name_quote(FILE *out, const char *text);
 void name_unquote(char *text);
 
+/* Makes a text harmless for a terminal: the bytes of control characters, also of
+   U+0080 to U+009F in UTF-8, become '?'. */
+void name_tame(char *text);
+
+/* Prints a text as name_tame() would change it. */
+void name_print(FILE *out, const char *text);
+
 /* Returns the number of digits of every number in [0, n): at least 6. */
 unsigned name_digits(uint64_t n);
 

@@ -95,7 +95,9 @@ enum {
 static const char *describe(int error)
 {
 #if __GLIBC_PREREQ(2, 32)
-	return strerrordesc_np(error);
+	const char *text = strerrordesc_np(error);
+
+	return text ? text : "unknown error";
 #else
 	return strerror(error);
 #endif

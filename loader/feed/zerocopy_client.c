@@ -30,6 +30,8 @@ enum {
 	   The daemon may have dropped it, and its bytes are freed with the last
 	   mapping. */
 	UNUSED_MAX = 32,
+	/* The greatest error number of the kernel. */
+	ERRNO_MAX = 4095,
 };
 
 /* A mapped piece of the daemon's memory. */
@@ -333,6 +335,13 @@ static void drop_unused(struct zerocopy_client *l)
 	}
 }
 
+/* A negation of other numbers may overflow. ECANCELED means that the caller
+   canceled the request, so that it would not read the file instead. */
+static bool is_result(int32_t result)
+{
+	return result <= 0 && result >= -ERRNO_MAX && result != -ECANCELED;
+}
+
 static int acquire(struct zerocopy_client *l, int fd,
 		   const struct zerocopy_batch *b, struct acquired *out)
 {
@@ -340,7 +349,7 @@ static int acquire(struct zerocopy_client *l, int fd,
 	int r;
 
 	if (b->kind != ZEROCOPY_BATCH || b->request != l->requests ||
-	    b->size > b->capacity || b->result > 0)
+	    b->size > b->capacity || !is_result(b->result))
 		return -EPROTO;
 	if (b->result)
 		return b->result;

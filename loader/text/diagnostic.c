@@ -8,15 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { QUOTE_MAX = 60 };
+#include "fs/util/name.h"
 
-static void tame(char *line)
-{
-	for (char *c = line; *c; c++) {
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	}
-}
+enum { QUOTE_MAX = 60 };
 
 int complain(const struct diagnostic *c, size_t at, const char *format, ...)
 {
@@ -44,7 +38,7 @@ int complain(const struct diagnostic *c, size_t at, const char *format, ...)
 		to = from + QUOTE_MAX;
 	snprintf(c->out, c->size, "%scolumn %zu: %s, in `%.*s'", line, number,
 		 message, (int)(to - from), c->text + from);
-	tame(c->out);
+	name_tame(c->out);
 	return -EINVAL;
 }
 

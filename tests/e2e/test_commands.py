@@ -48,6 +48,23 @@ def photos(tmp_path_factory):
     return folder / "p.beton"
 
 
+
+def test_names_of_files_control_no_terminal(photos, tmp_path):
+    """Archives of strangers contain such names. U+009B starts a sequence as ESC [
+    does; other letters stay."""
+    made, copy = (tmp_path / f"{c}\x1b]0;x\a\n\u009b1m\u00e9.beton" for c in "mc")
+    out = [run("mkfs.beton", photos.parent / "images", made),
+           run("beton", "optimize", made, copy), run("beton", "info", copy),
+           run("beton", "info", str(copy) + "x", code=1),
+           run("beton", "info", "--spec=\u009b1m", copy, code=1),
+           run("beton", copy, code=USAGE), run("betonfs", f"--{copy}", code=1),
+           run("betonfs", copy, copy, code=FAILED_MOUNT)]
+    for r in out:
+        text = r.stdout + r.stderr
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text), r
+        assert "??1m" in text, r
+    assert out[0].stdout.startswith(f"{tmp_path}/m?]0;x????1m\u00e9.beton: ")
+
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
     """Images of different sizes, with classes."""

@@ -84,6 +84,22 @@ def test_bench_reports_the_side(data, monkeypatch):
         assert bench(data, HERE)["placement"] == "gpu"
 
 
+def test_the_old_names_still_work(data, monkeypatch):
+    for old, now in ("device", "gpu"), ("processor", "cpu"):
+        monkeypatch.setenv("BETON_POINT", old)
+        assert bench(data, AUTO)["placement"] == now
+        auto = AUTO.replace("auto", "point=auto")
+        assert bench(data, auto)["placement"] == now
+        here = HERE.replace("cuda(0)", "cuda(0, point=here)")
+        assert bench(data, here)["placement"] == "gpu"
+    monkeypatch.setenv("BETON_PLACEMENT", "gpu")        # the new name wins
+    assert bench(data, AUTO)["placement"] == "gpu"
+    monkeypatch.delenv("BETON_PLACEMENT")
+    monkeypatch.setenv("BETON_POINT", "tpu")
+    r = beton("bench", data, "--epochs", "2", code=1)
+    assert "BETON_POINT is `tpu'" in r.stderr
+
+
 def test_another_word_is_refused(data, monkeypatch):
     monkeypatch.setenv("BETON_PLACEMENT", "tpu")
     r = beton("bench", data, "--epochs", "2", code=1)

@@ -122,8 +122,8 @@ static void test_wrong_options_are_refused_by_name(void)
 		"jobs=0: expected a whole number from 1 to 1024");
 	refused("d m -o threads=1k", "threads=1k");
 	refused("d m -o workers=1", "did you mean `jobs'?");
-	refused("d m --nosuch", "--nosuch");
-	refused("d m -o", "See 'betonfs --help'.");
+	refused("d m --nosuch", "--nosuch: unknown option");
+	refused("d m -o", "-o: the option needs a value. See 'betonfs --help'.");
 	refused("d m -o cache_size=1M",
 		"cache_size=1M: expected a size from 16MiB, such as 512MiB");
 	refused("d m -o cache=", "cache=: expected one of auto, os, process");
@@ -191,6 +191,21 @@ static void test_earlier_keys_are_accepted_and_not_listed(void)
 	CHECK(strstr(text, "\nkey\torder\tsequential|random|"));
 	CHECK(strstr(text, "\nflag\t-q, --quiet\t"));
 	CHECK(!strstr(text, "ahead") && !strstr(text, "threads="));
+}
+
+static void test_options_are_refused_as_they_were_written(void)
+{
+	refused("d m --quiet -zf", "-z: unknown option.");
+	refused("d m --quiet -fz", "-z: unknown option.");
+	refused("d m -l", "-l: unknown option.");
+	refused("d m --hlep", "--hlep: unknown option; did you mean `--help'?");
+	refused("d m --vers=2", "--vers=2: the option takes no value.");
+	refused("d m --options=2", "--options=2: the option takes no value.");
+	refused("d m --ver",
+		"--ver: the option is ambiguous: --version, --verbose.");
+	refused("d m --allow-other", "did you mean `-o allow_other'?");
+	refused("d m --batch-size=7", "did you mean `-o batch'?");
+	refused("d m --=3", "--=3: unknown option.");
 }
 
 static void test_the_last_of_quiet_and_verbose_wins(void)
@@ -261,6 +276,7 @@ int main(void)
 	test_values_have_types();
 	test_help_lists_the_orders();
 	test_earlier_keys_are_accepted_and_not_listed();
+	test_options_are_refused_as_they_were_written();
 	test_the_last_of_quiet_and_verbose_wins();
 	return 0;
 }

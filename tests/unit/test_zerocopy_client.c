@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -316,6 +317,38 @@ static void more_than_one_descriptor_is_refused(void)
 	}
 }
 
+/* Returns the result of a request whose answer has this result. */
+static int result_of(int answered, bool *is_broken)
+{
+	struct zerocopy_batch batch = { .kind = ZEROCOPY_BATCH,
+					.result = answered };
+	struct zerocopy_client *l;
+	struct request q;
+	struct server s;
+
+	server_open(&s);
+	l = connect_to(&s);
+	request_begin(&q, l);
+	read_to_get(&s, &batch.request);
+	CHECK(send(s.fd, &batch, sizeof(batch), 0) == sizeof(batch));
+	request_end(&q);
+	*is_broken = zerocopy_client_is_broken(l);
+	zerocopy_client_close(l);
+	server_close(&s);
+	return q.result;
+}
+
+/* A peer that is no daemon may send any number. */
+static void numbers_that_are_no_errors_are_refused(void)
+{
+	static const int bad[] = { 1, INT_MAX, INT_MIN, -4096, -ECANCELED };
+	bool is_broken;
+
+	CHECK(result_of(-ENOENT, &is_broken) == -ENOENT && !is_broken);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		CHECK(result_of(bad[i], &is_broken) == -EPROTO && is_broken);
+}
+
 /* --- another connection --- */
 
 static bool is_mapped(const void *at)
@@ -506,6 +539,7 @@ int main(void)
 	a_daemon_that_ends_ends_the_wait();
 	a_release_does_not_wait_and_is_not_lost();
 	more_than_one_descriptor_is_refused();
+	numbers_that_are_no_errors_are_refused();
 	a_restarted_daemon_is_used();
 	unsent_requests_are_not_sent_to_another_daemon();
 	a_forked_child_keeps_nothing();

@@ -13,6 +13,7 @@
 #include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/name.h"
 #include "fs/util/npy.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/shuffle_quality.h"
@@ -287,8 +288,9 @@ static void print_human(const struct subject *s)
 	json_t *f;
 	size_t i;
 
-	printf("%s: %llu samples, %llu bytes, %llu pages of %llu bytes\n",
-	       s->path, (ull)number(s, "samples"), (ull)number(s, "file_size"),
+	name_print(stdout, s->path);
+	printf(": %llu samples, %llu bytes, %llu pages of %llu bytes\n",
+	       (ull)number(s, "samples"), (ull)number(s, "file_size"),
 	       (ull)number(s, "pages"), (ull)number(s, "page_size"));
 	json_array_foreach(json_object_get(s->schema, "fields"), i, f)
 		print_field(f);
@@ -345,7 +347,7 @@ const struct command command_info = {
 	.min_operands = 1,
 	.max_operands = 1,
 	.summary =
-		"Show what a dataset contains, and how well a spec shuffles it",
+		"Show a dataset's contents, and how well a sampling spec shuffles it",
 	.examples = "  beton info train.beton\n"
 		    "  beton info mnt --spec order=quasi_random,batch=256\n"
 		    "  beton info train.beton --html train.html\n",

@@ -14,6 +14,7 @@
 #include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/name.h"
 #include "fs/util/thread.h"
 #include "loader/codec/recode.h"
 #include "loader/tools/beton/command.h"
@@ -318,8 +319,9 @@ static void print_summary(const struct optimize *run)
 	double before = (double)max_u64(run->size_before, 1);
 	double change = 100 * ((double)run->size_after - before) / before;
 
-	printf("%s: %llu samples, %llu JPEGs of %llu bytes -> %llu (%+.2f %%), %llu with an index, %llu with tables of their own, %llu unchanged, %.1f s\n",
-	       run->path, (ull)run->dataset->format.samples, (ull)run->jpegs,
+	name_print(stdout, run->path);
+	printf(": %llu samples, %llu JPEGs of %llu bytes -> %llu (%+.2f %%), %llu with an index, %llu with tables of their own, %llu unchanged, %.1f s\n",
+	       (ull)run->dataset->format.samples, (ull)run->jpegs,
 	       (ull)run->size_before, (ull)run->size_after,
 	       run->jpegs ? change : 0, (ull)run->indexed, (ull)run->own_codes,
 	       (ull)run->kept, progress_seconds(&run->progress));

@@ -13,6 +13,7 @@
 #include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
+#include "fs/util/name.h"
 #include "fs/util/thread.h"
 #include "loader/tools/mkfs/mask.h"
 #include "loader/tools/mkfs/options.h"
@@ -330,7 +331,8 @@ static void print_summary(const struct run *run)
 	double seconds = progress_seconds(&run->progress);
 	uint64_t samples = run->jpegs + run->raws;
 
-	printf("%s: %llu samples", run->dataset, (unsigned long long)samples);
+	name_print(stdout, run->dataset);
+	printf(": %llu samples", (unsigned long long)samples);
 	if (run->scan.has_labels)
 		printf(" of %zu classes", run->scan.num_classes);
 	else
