@@ -27,7 +27,7 @@ enum { CACHE_WHY_SIZE = 320 };
    `why`. */
 void cache_choose(struct cache_choice *choice, struct dataset *const *datasets,
 		  size_t n, char why[CACHE_WHY_SIZE]);
-/* The same for a machine that has this memory. */
+/* Chooses the cache for a machine with this memory. */
 void cache_choose_within(struct cache_choice *choice,
 			 const struct memory *memory,
 			 struct dataset *const *datasets, size_t n,

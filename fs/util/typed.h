@@ -59,7 +59,7 @@ struct typed {
 bool typed_parse(const struct typed *type, const char *text, size_t size,
 		 uint64_t *out);
 
-/* The same for a text that ends with a NUL. */
+/* Parses a string that ends with a NUL. */
 bool typed_parse_string(const struct typed *type, const char *text,
 			uint64_t *out);
 

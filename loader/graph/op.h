@@ -485,7 +485,7 @@ double op_round(double v);
 /* Implementation of check() for an operation that turns an image by random
    degrees. */
 const char *op_check_warp(const struct arg *degrees, const struct arg *color);
-/* Returns the color of an argument, for each channel. */
+/* Sets `rgb` to the color of an argument. */
 void op_color(const struct arg *color, uint8_t rgb[3]);
 /* Implementation of redraw() for a row whose maps() writes one map. `how` and
    `fill` are indices of its parameters. */
@@ -500,8 +500,8 @@ uint8_t op_whole(float v);
 bool op_chance(const struct arg *p, struct uniform uniform);
 
 /*
- * Draws a factor like FFCV. With the probability `p`, it is uniform from 1 -
- * magnitude (at least 0) to 1 + magnitude. Otherwise it is 1.
+ * Draws a factor like FFCV. It is uniform from 1 - magnitude (at least 0) to 1
+ * + magnitude with the probability `p`; otherwise it is 1.
  */
 float op_factor(const struct arg *magnitude, const struct arg *p,
 		struct uniform uniform);

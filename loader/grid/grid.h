@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A grid: numbers in rows and columns, of any number of channels, type and
- * frames, as arrays, masks and deep images are. The other family of images is
- * struct image, 8-bit RGB, which JPEGs become.
+ * A grid: numbers of any type in rows and columns, with any number of channels
+ * and frames, for example arrays, masks and 16-bit images. 8-bit RGB images,
+ * such as decoded JPEGs, use struct image instead.
  *
- * Values of a row follow one another, channel by channel and pixel by pixel.
- * Nothing is aligned.
+ * A row contains its pixels in order, and a pixel its channels, without gaps.
+ * Values are unaligned.
  */
 #ifndef LOADER_GRID_GRID_H
 #define LOADER_GRID_GRID_H
@@ -28,14 +28,14 @@ struct grid {
 	size_t frame;  /* bytes from a frame to the next */
 };
 
-/* A grid of the shape and numbers of a type, without memory. */
+/* Returns a grid with the shape and dtype of a type, without memory. */
 struct grid grid_of_type(const struct type *type);
 
-/* Sets rows and frames without gaps. Returns the bytes; UINT64_MAX: too many.
- */
+/* Sets the strides of rows and frames without gaps. Returns the size in bytes,
+   or UINT64_MAX on overflow. */
 uint64_t grid_pack(struct grid *g);
 
-/* Bytes of a pixel, and of a row without its gap. */
+/* Return the bytes of a pixel, and of a row without its gap. */
 size_t grid_pixel_size(const struct grid *g);
 size_t grid_row_size(const struct grid *g);
 
@@ -45,24 +45,25 @@ static inline uint8_t *grid_row(const struct grid *g, uint32_t frame,
 	return g->values + frame * g->frame + y * g->stride;
 }
 
-/* Narrows the grid to a part; no value moves. */
+/* Narrows the grid to a part, without moving values. */
 void grid_crop(struct grid *g, const struct rect *part);
 
 /*
- * Sets a part of all frames to `fill`, one number or one for each channel; of a
- * mask to the class `label`, which may be NULL for an operation that masks do
- * without.
+ * Fills a part of all frames with `fill`, one number or one for each channel.
+ * Fills a mask with the class `label` instead, which may be NULL if masks skip
+ * the operation.
  */
 void grid_fill(const struct grid *g, const struct rect *part,
 	       const struct arg *fill, const struct arg *label);
 
-/* Copies `in`, mirrored or not, to `out` of the same shape and numbers. */
+/* Copies `in`, optionally mirrored, to `out` of the same shape and dtype. */
 void grid_copy(const struct grid *in, bool mirror, const struct grid *out);
 
-/* Converts `in` to the numbers of `out`, which has the same shape. */
+/* Converts `in` to the dtype of `out`, which has the same shape. */
 void grid_convert(const struct grid *in, const struct grid *out);
 
-/* Writes a grid to a tensor, mirrored or not. `chw`: channels before rows. */
+/* Writes a grid to a tensor, optionally mirrored. `chw`: channels before
+   rows. */
 void grid_store(const struct grid *in, bool mirror, bool chw, void *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations on the values of a grid: those that map a number to another, and
- * those that map the three of a pixel. Their definitions are the rows' own.
+ * Runs OP_POINT and OP_PIXEL operations on the values of a grid, by the
+ * definitions in their rows.
  */
 #ifndef LOADER_GRID_POINTS_H
 #define LOADER_GRID_POINTS_H
@@ -10,9 +10,9 @@
 #include "loader/grid/grid.h"
 
 /*
- * Runs an OP_POINT or OP_PIXEL whose input has the type `in`. `from` and `to`
- * have the same shape and may be one. Every channel draws the numbers of
- * `start`, a stream's first state. -ENOMEM
+ * Runs an OP_POINT or OP_PIXEL operation on input of the type `in`. `from` and
+ * `to` have the same shape, and may be the same grid. Every channel draws its
+ * random numbers from `start`, the first state of a stream. Returns -ENOMEM.
  */
 int points_run(const struct op *op, const struct args *args,
 	       const struct type *in, const struct rng *start,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Resizing a grid, defined to the bit (beton-grids(7)):
+ * Resizes a grid. The results are defined to the bit (beton-grids(7)):
  *
  *   uint8     Each channel gets the bits that an 8-bit RGB image gets
  *             (loader/resize/resample.h).
@@ -9,7 +9,7 @@
  *             each product rounded. Whole numbers are limited to their range.
  *   NEAREST   The pixels that an image gets. Values do not change.
  *
- * A resizer is one thread's: it keeps memory from grid to grid.
+ * A resizer belongs to one thread, and reuses its memory.
  */
 #ifndef LOADER_GRID_RESIZE_H
 #define LOADER_GRID_RESIZE_H
@@ -23,8 +23,8 @@ int grid_resizer_open(struct grid_resizer **out);
 void grid_resizer_close(struct grid_resizer *r);
 
 /*
- * Resizes `in`, mirrored or not, to `out`, which has the same channels, frames
- * and numbers, and other memory. -ENOMEM
+ * Resizes `in`, optionally mirrored, to `out`, which has the same channels,
+ * frames and dtype, and other memory. Returns -ENOMEM.
  */
 int grid_resize(struct grid_resizer *r, enum interpolation how, bool mirror,
 		const struct grid *in, const struct grid *out);

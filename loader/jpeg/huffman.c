@@ -183,7 +183,7 @@ static uint64_t pack(struct huffman_pair pair)
 	return v;
 }
 
-/* As the second symbol: more bits than any window has. */
+/* The second symbol: more bits than any window has. */
 static const struct huffman_pair NO_SECOND = { .bits = 64 };
 
 static void add_miss(struct making *m, const struct code *c)

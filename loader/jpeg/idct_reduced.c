@@ -149,7 +149,7 @@ AVX2_INLINE void columns4(__m256i p71, __m256i p35, __m256i p26, __m256i p04,
 		out[r] = _mm256_srai_epi32(out[r], SHIFT4_1);
 }
 
-/* The same of four rows. */
+/* Processes four rows. */
 AVX2_INLINE void rows4(__m128i p71, __m128i p35, __m128i p26, __m128i p04,
 		       __m128i out[4])
 {

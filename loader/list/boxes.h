@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes and points that go where the pixels below them go. */
+/* Moves boxes and points together with the pixels of an image. */
 #ifndef LOADER_LIST_BOXES_H
 #define LOADER_LIST_BOXES_H
 
@@ -17,18 +17,18 @@ enum box_format {
 
 struct box_rule {
 	enum box_format format;
-	bool is_normalized; /* coordinates are shares of width and height */
-	double min_visible; /* share of the area that must be left */
+	bool is_normalized; /* coordinates are fractions of width and height */
+	double min_visible; /* least fraction of the area that must remain */
 	double min_size;    /* least width and height, in pixels */
 };
 
-/* The numbers of a box, at most BOX_NUMBERS. */
+/* Returns the number of coordinates of a box, at most BOX_NUMBERS. */
 unsigned box_numbers(enum box_format format);
 
 /*
  * Moves a box of an image of this size, in place, and cuts it to the image
- * after each move. Points are not cut. Returns whether the rule keeps it, as
- * none that is not finite.
+ * after each move. Does not cut points. Returns whether the box remains by the
+ * rule. A box with coordinates that are not finite does not remain.
  */
 bool box_follow(const struct box_rule *rule, uint32_t width, uint32_t height,
 		const struct move *moves, size_t num_moves,

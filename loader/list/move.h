@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the pixels of an image go. Places are continuous: the image lies
- * between 0 and its width and height, and the pixel in column x and row y has
- * its center at (x + 0.5, y + 0.5).
+ * Describes how an operation moves the pixels of an image. Coordinates are
+ * continuous: an image has coordinates from 0 to its width and height. The
+ * center of the pixel in column x and row y is (x + 0.5, y + 0.5).
  */
 #ifndef LOADER_LIST_MOVE_H
 #define LOADER_LIST_MOVE_H
@@ -25,25 +25,26 @@ struct move {
 /* Nothing moves. */
 struct move move_none(uint32_t width, uint32_t height);
 
-/* A part becomes an image of this size, then left and right are exchanged if
-   `mirror`. */
+/* Crops to a part and resizes it to this size. If `mirror` is set, exchanges
+   left and right after that. */
 struct move move_crop(const struct rect *part, uint32_t width, uint32_t height,
 		      bool mirror);
 
-/* Shifted by whole pixels. */
+/* Shifts by whole pixels. */
 struct move move_shift(double x, double y, uint32_t width, uint32_t height);
 
-/* The successor, of this size, takes its pixels from the places of the map. */
+/* Warps by a map. The successor has this size. */
 struct move move_of_map(const struct warp_map *map, uint32_t width,
 			uint32_t height);
 
-/* The first move, then the second. */
+/* Returns the first move followed by the second. */
 struct move move_both(const struct move *first, const struct move *second);
 
-/* Moves a place in *x and *y. They are not finite if it is nowhere. */
+/* Moves the point *x, *y. If the point has no image, the results are not
+   finite. */
 void move_place(const struct move *move, double *x, double *y);
 
-/* Whether the successor is a mirror image, about the place (0, 0). */
+/* Whether the successor is a mirror image near the point (0, 0). */
 bool move_is_mirrored(const struct move *move);
 
 #endif

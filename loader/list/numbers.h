@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers in JSON texts: an array of them, or of arrays of one shape. */
+/* Reads the numbers of a JSON text: an array of numbers, or of arrays of one
+   shape. */
 #ifndef LOADER_LIST_NUMBERS_H
 #define LOADER_LIST_NUMBERS_H
 
@@ -8,20 +9,21 @@
 
 enum { NUMBERS_NDIM_MAX = 8 };
 
-/* A number; whole ones that fit are exact. */
+/* A number. Whole numbers that fit into int64_t are exact. */
 struct number {
 	bool is_whole;
 	int64_t whole;
 	double real;
 };
 
-/* Gets the numbers in their order. Returns why one is refused, or NULL. */
+/* Receives the numbers in order. Returns the reason why it refuses a number, or
+   NULL. */
 typedef const char *numbers_fn(const struct number *number, void *arg);
 
 /*
- * Reads a text of `size` bytes: an array of rows, each with the shape
- * shape[ndim]; ndim 0: of numbers. Counts the rows. Returns why the text is
- * refused, or NULL.
+ * Reads a text of `size` bytes: an array of rows of the shape shape[ndim], or
+ * of numbers if ndim is 0. Sets the number of rows. Returns the reason why it
+ * refuses the text, or NULL.
  */
 const char *numbers_read(const char *text, uint64_t size, uint32_t ndim,
 			 const uint64_t *shape, numbers_fn *each, void *arg,

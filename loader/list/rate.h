@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sound at another rate, by a sum of samples around each place in time. The
+ * Resamples sound to another rate, by weighted sums of input samples. The
  * weights are those of torchaudio.functional.resample() in its default method:
- * with from and to without a common divisor, b = rolloff * min(from, to) and
- * t = b * (n / to - k / from) for sample k of the input and n of the output,
+ * with from and to without a common divisor, b = rolloff * min(from, to) and t
+ * = b * (n / to - k / from) for sample k of the input and n of the output,
  *
  *   weight = b / from * sinc(t) * cos(pi t / (2 width))^2    for |t| < width
  *
@@ -20,7 +20,7 @@ enum { RATE_WEIGHTS_MAX = 1 << 20 };
 struct rate {
 	uint32_t from; /* without a common divisor */
 	uint32_t to;
-	uint32_t taps;	/* samples that one of the output is made of */
+	uint32_t taps;	/* input samples for each output sample */
 	uint32_t width; /* the first of them is so many before its place */
 	float *weights; /* [to][taps] */
 };
@@ -30,11 +30,11 @@ int rate_init(struct rate *rate, uint32_t from, uint32_t to, unsigned width,
 	      double rolloff);
 void rate_fini(struct rate *rate);
 
-/* How many samples come of so many; UINT64_MAX: too many. */
+/* Returns the number of output samples, or UINT64_MAX on overflow. */
 uint64_t rate_samples(const struct rate *rate, uint64_t samples);
 
-/* The first sample of the input that sample n of the output is made of, which
-   may be before the input, and the weights of taps. */
+/* Returns the first input sample for output sample n, which can be before the
+   input, and its weights. */
 int64_t rate_place(const struct rate *rate, uint64_t n, const float **weights);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vocabulary of WordPiece, as BERT has them: a file of one token in a line,
- * whose number is the line's, from 0. "##" begins the tokens that continue a
- * word. If a token stands on several lines, the last one counts.
+ * A vocabulary of WordPiece, like those of BERT: a file with one token per
+ * line. The number of a token is the number of its line, from 0. Tokens that
+ * continue a word begin with "##". If several lines contain the same token, the
+ * last one counts.
  */
 #ifndef LOADER_LIST_VOCABULARY_H
 #define LOADER_LIST_VOCABULARY_H
@@ -20,18 +21,19 @@ enum {
 
 struct vocabulary;
 
-/* Reads a file. -EINVAL, with the reason in `why`; -ENOMEM. */
+/* Reads a file. Returns -EINVAL, with the reason in `why`, or -ENOMEM. */
 int vocabulary_open(const char *path, struct vocabulary **out, char *why,
 		    size_t size);
 void vocabulary_close(struct vocabulary *v);
 
-/* The number of a token that begins a word; -1: it has none. */
+/* Returns the number of a token that begins a word, or -1 if there is none. */
 int32_t vocabulary_find(const struct vocabulary *v, const char *token,
 			size_t size);
 
 /*
- * Cuts a word of `size` bytes into the longest tokens, from its beginning, and
- * writes their numbers, at most `size`. Returns how many; 0: it is unknown.
+ * Splits a word of `size` bytes into the longest tokens, from its start, and
+ * writes their numbers, at most `size`. Returns the number of tokens, or 0 for
+ * an unknown word.
  */
 size_t vocabulary_cut(const struct vocabulary *v, const char *word, size_t size,
 		      int32_t *out);

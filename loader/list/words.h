@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words of a text in UTF-8, as BERT's tokenizers begin: parted by white
- * space; each mark of punctuation and each ideograph is a word. Control
- * characters and bytes that are no UTF-8 are left out.
+ * Splits a UTF-8 text into words, like the first step of BERT's tokenizers.
+ * White space separates words, and each punctuation mark and each ideograph is
+ * a word. Skips control characters and invalid bytes.
  */
 #ifndef LOADER_LIST_WORDS_H
 #define LOADER_LIST_WORDS_H
@@ -13,12 +13,13 @@
 struct words {
 	const char *at;
 	const char *end;
-	bool lower; /* letters of ASCII become small */
+	bool lower; /* convert ASCII letters to lower case */
 };
 
 /*
- * Writes the next word, of at most `room` bytes; its size is 0 at the end.
- * Returns its characters, which may be more than were written.
+ * Writes at most `room` bytes of the next word. The size is 0 at the end of the
+ * text. Returns the number of the word's characters, including those that did
+ * not fit.
  */
 size_t words_next(struct words *w, char *out, size_t room, size_t *size);
 

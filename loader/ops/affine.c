@@ -70,7 +70,7 @@ static const char *check(const struct args *args)
 	return op_check_warp(&args->arg[DEGREES], &args->arg[FILL]);
 }
 
-/* Moves by whole pixels, halves to the even one, as torchvision does. */
+/* Draws a distance in whole pixels, rounded half to even, like torchvision. */
 static double draw_move(const struct arg *translate, unsigned axis,
 			uint32_t side, struct uniform uniform)
 {

@@ -9,7 +9,7 @@ enum { SEVERITY, WIDTH, DEPTH, ALPHA, ALL_OPS, INTERPOLATION, FILL };
 
 enum { BINS = 10, WIDTH_MAX = 16, DEPTH_MAX = 16, DEPTHS = 3 };
 
-/* In the order of the choices of all_ops. */
+/* Keep the order of the choices of all_ops. */
 enum { ALL, PARTIAL };
 
 #define WHOLE(text, first, least, most, about)                                 \
@@ -53,7 +53,7 @@ static const char *check(const struct args *args)
 	return op_check_color(&args->arg[FILL]);
 }
 
-/* The memory: that of a canvas, an image to start it on, and sums. */
+/* The scratch memory: that of a canvas, an image to start it on, and sums. */
 static uint64_t scratch(const struct args *args, struct size in)
 {
 	uint64_t values = IMAGE_CHANNELS * (uint64_t)in.width * in.height;
@@ -109,7 +109,8 @@ static void run_chain(const struct args *args, struct uniform uniform,
 	}
 }
 
-/* A chain begins on a copy of the image, which stays as it is till the end. */
+/* Start each chain on a copy of the image, because later chains need the
+   original. */
 static struct canvas begin(const struct args *args,
 			   const struct op_sample *sample,
 			   const struct image *image, uint8_t *memory)

@@ -3,7 +3,7 @@
 
 enum { POLICY, INTERPOLATION, FILL, GROUP, LABEL };
 
-/* In the order of the choices of policy. */
+/* Keep the order of the choices of policy. */
 enum { IMAGENET, CIFAR10, SVHN, POLICIES };
 
 enum { PAIRS = 25, BINS = 10 };
@@ -21,14 +21,14 @@ static const struct param params[] = {
 	{ 0 },
 };
 
-/* An operation, its probability, and which of the magnitudes it has. */
+/* An operation, its probability, and the index of its magnitude. */
 struct step {
 	enum policy_kind kind;
 	double p;
 	unsigned bin;
 };
 
-/* As torchvision has them, which has them of the paper. */
+/* The policies of torchvision, which follow the paper. */
 static const struct step policies[POLICIES][PAIRS][2] = {
 	[IMAGENET] = {
 		{ { POLICY_POSTERIZE, 0.4, 8 }, { POLICY_ROTATE, 0.6, 9 } },
@@ -118,7 +118,7 @@ static const char *check(const struct args *args)
 	return op_check_color(&args->arg[FILL]);
 }
 
-/* Draws the steps of a pair that are applied. */
+/* Draws which operations of a pair to apply. */
 static unsigned draw(const struct args *args, struct uniform uniform,
 		     struct augmentation out[2])
 {

@@ -8,7 +8,7 @@
 
 enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, P, GROUP, LIKE, STEPS = 4 };
 
-/* In the order of the choices of like. */
+/* Keep the order of the choices of like. */
 enum { FFCV, TORCHVISION };
 
 #define MAGNITUDE(text, least, most)                                           \
@@ -46,15 +46,15 @@ static const char *check(const struct args *args)
 	return NULL;
 }
 
-/* The changes of an image's pixels. */
+/* The parameters of the change of one image. */
 struct jitter {
 	float factor[3]; /* index: BRIGHTNESS, CONTRAST, SATURATION */
 	float mean;	 /* mean gray, after the change of brightness */
-	float turn[3];	 /* first row of the hue's matrix; the other two are
+	float turn[3];	 /* first row of the hue's matrix; the other rows are
 			    rotations of it */
 };
 
-/* Some pixels, by channel: compilers vectorize loops over them. */
+/* Some pixels, by channel, so that compilers vectorize loops over them. */
 enum { LOT = 64 };
 
 struct lot {
@@ -166,7 +166,8 @@ static void jitter_row(const struct jitter *j, uint8_t *row, size_t width)
 	}
 }
 
-/* A factor, between two numbers or as far as one from 1. */
+/* Draws a factor between two numbers, or within one number's distance from
+   1. */
 static float draw_factor(const struct arg *arg, struct uniform uniform)
 {
 	double magnitude = arg->number[0];
@@ -177,7 +178,7 @@ static float draw_factor(const struct arg *arg, struct uniform uniform)
 	return (float)(low + (1 + magnitude - low) * uniform.next(uniform.arg));
 }
 
-/* Makes a rotation about the gray axis, by turns. */
+/* Makes a rotation about the gray axis. The angle is in turns. */
 static void fill_turn(double by, float out[3])
 {
 	double cosine = exact_sine(by + 0.25), third = (1 - cosine) / 3;
@@ -209,7 +210,8 @@ static void jitter_image(const struct args *args, struct uniform uniform,
 
 /* --- as torchvision --- */
 
-/* No hue is left alone; any other one goes by way of HSV. */
+/* A hue of 0 changes nothing. Any other hue needs a conversion to HSV and
+   back. */
 static bool has_hue(const struct arg *hue)
 {
 	return hue->number[0] != 0 || hue->number[hue->count - 1] != 0;

@@ -11,7 +11,7 @@ static const struct param params[] = {
 	{ 0 },
 };
 
-/* The sum is of whole numbers, so its order does not matter. */
+/* Sums whole numbers, so that the result does not depend on the order. */
 static float mean_gray(const struct image *image)
 {
 	double count = (double)image->width * image->height;

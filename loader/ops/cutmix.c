@@ -16,7 +16,7 @@ static const struct param params[] = {
 	{ 0 },
 };
 
-/* The part of a side within `half` of a random position. */
+/* Draws the part of a side within `half` of a random position. */
 static void draw_part(uint32_t side, double reach, struct uniform uniform,
 		      uint32_t *from, uint32_t *size)
 {
@@ -28,7 +28,7 @@ static void draw_part(uint32_t side, double reach, struct uniform uniform,
 	*size = end - *from;
 }
 
-/* The rectangle that another image fills. */
+/* Returns the rectangle for the other image. */
 static struct rect draw_rect(double alpha, struct size size,
 			     struct uniform uniform)
 {

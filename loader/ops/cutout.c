@@ -20,7 +20,7 @@ static const char *check(const struct args *args)
 	return op_check_color(&args->arg[FILL]);
 }
 
-/* Draws the part. False: nothing is cut out. */
+/* Draws the rectangle. Returns false if nothing is cut out. */
 static bool draw_part(const struct args *args, struct uniform uniform,
 		      struct size in, struct rect *out)
 {

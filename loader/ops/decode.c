@@ -6,7 +6,7 @@ static const struct param params[] = {
 	  .kind = PARAM_CHOICE,
 	  .initial = "default",
 	  .choices = "default|exact|draft|gray|gray16|rgb|rgb16",
-	  /* as enum quality */
+	  /* in the order of enum quality */
 	  .help = "decode quality, or the channels of a grid" },
 	{ 0 },
 };

@@ -52,7 +52,7 @@ static uint64_t scratch(const struct args *args, struct size in)
 	return field_scratch(&field, in.width, in.height);
 }
 
-/* Draws how far each pixel moves along x and y. */
+/* Draws the distance of each pixel along x and y. */
 static void draw_moves(const struct args *args, const struct op_sample *sample,
 		       uint32_t width, uint32_t height, const float *moves[2])
 {

@@ -7,7 +7,7 @@
 
 enum { LENGTH, AT };
 
-/* In the order of the choices of at. */
+/* Keep the order of the choices of at. */
 enum { RANDOM, CENTER, START, END };
 
 static const struct param params[] = {
@@ -39,7 +39,7 @@ static uint64_t most(const struct args *args, uint64_t rows)
 	return min_u64(rows, (uint64_t)args->arg[LENGTH].number[0]);
 }
 
-/* The number of rows to leave out before those that stay. */
+/* Returns the number of rows to skip at the start. */
 static uint64_t first_of(const struct args *args, struct uniform uniform,
 			 uint64_t left)
 {

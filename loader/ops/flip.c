@@ -9,7 +9,7 @@ static const struct param params[] = {
 	{ 0 },
 };
 
-/* Mirroring does not change values, so it may follow a change of type. */
+/* Mirroring changes no values, so it can follow a change of type. */
 static const char *infer(const struct args *args, const struct type *in,
 			 struct type *out)
 {

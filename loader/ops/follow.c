@@ -66,7 +66,7 @@ static const char *infer(const struct args *args, const struct type *in,
 			 "first; format=xy is for points";
 }
 
-/* Copies a row, with another box. */
+/* Copies a row and replaces its box. */
 static void write_row(const struct type *type, unsigned count,
 		      const double *box, const uint8_t *from, uint8_t *to)
 {

@@ -6,14 +6,14 @@
 
 enum { FACTOR, UNIT };
 
-/* In the order of the choices of unit. */
+/* Keep the order of the choices of unit. */
 enum { UNIT_FACTOR, UNIT_DB };
 
-/* Values that are multiplied at a time. */
+/* Number of values to multiply at a time. */
 enum { LOT = 256 };
 
 static const double DB_MAX = 200;
-/* ln(10) / 20: of a decibel of amplitude. */
+/* ln(10) / 20: the logarithm of one decibel of amplitude. */
 static const double LOG_OF_DB = 0.11512925464970228;
 
 static const struct param params[] = {

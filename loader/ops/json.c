@@ -7,7 +7,7 @@
 
 enum { TYPE, ROW, ROW_MAX = 1 << 20 };
 
-/* In the order of the choices of type. */
+/* Keep the order of the choices of type. */
 static const enum dtype dtypes[] = {
 	DTYPE_F4, DTYPE_F8, DTYPE_F2, DTYPE_I8,
 	DTYPE_I4, DTYPE_I2, DTYPE_I1, DTYPE_U1,
@@ -79,7 +79,8 @@ static const char *put_whole(const struct number *n, struct output *out)
 	return back == n->whole ? NULL : "a number does not fit the type";
 }
 
-/* A number that is too large for the type would become infinite. */
+/* Refuse a number that is too large for the type, because it would become
+   infinite. */
 static const char *put_real(const struct number *n, struct output *out)
 {
 	double back;

@@ -13,7 +13,7 @@ static const struct param params[] = {
 	{ 0 },
 };
 
-/* Compilers vectorize loops of constant length. */
+/* Use loops of constant length, so that compilers vectorize them. */
 enum { LOT = 64 };
 
 static void mix_bytes(const uint8_t *own, const uint8_t *other, size_t count,

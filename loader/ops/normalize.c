@@ -3,7 +3,7 @@
 
 enum { MEAN, STD, COLORS = 3 };
 
-/* The usual means and deviations of ImageNet's training set. */
+/* The usual means and standard deviations of ImageNet's training set. */
 static const double imagenet[][3] = {
 	[MEAN] = { 0.485, 0.456, 0.406 },
 	[STD] = { 0.229, 0.224, 0.225 },
@@ -75,7 +75,7 @@ static double constant(const struct args *args, int which, unsigned channel)
 	return arg->number[arg->count == 1 ? 0 : channel];
 }
 
-/* `unit` is the value that means 1. */
+/* `unit`: the value that means 1. */
 static void scale(const struct args *args, double unit, unsigned channel,
 		  float *out)
 {

@@ -35,7 +35,8 @@ static const char *infer(const struct args *args, const struct type *in,
 	return NULL;
 }
 
-/* Adds a weight at the index that a label names; false: it names none. */
+/* Adds a weight at the index of a label. Returns false if the label is out of
+   range. */
 static bool put(const struct args *args, int64_t label, float share, void *to)
 {
 	if (label < 0 || (double)label >= args->arg[CLASSES].number[0])
@@ -45,7 +46,7 @@ static bool put(const struct args *args, int64_t label, float share, void *to)
 	return true;
 }
 
-/* The two labels and the weight of mixed samples. */
+/* Writes the two labels and the weight of mixed samples. */
 static bool put_both(const struct args *args, const void *from, void *to)
 {
 	float both[3];

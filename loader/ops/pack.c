@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples do not change here: the rows of a batch are counted when it is joined
- * (list_rows_cut()). */
+/* This operation does not change samples. list_rows_cut() cuts the rows when it
+   joins a batch. */
 #include "loader/graph/op.h"
 
 enum { ROWS };

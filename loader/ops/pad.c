@@ -8,7 +8,7 @@
 
 enum { PADDING, MODE, FILL, LABEL };
 
-/* The choices of mode are this one, then those of enum edge. */
+/* The first choice of mode. Further choices are those of enum edge. */
 enum { CONSTANT };
 
 static const struct param params[] = {
@@ -38,7 +38,7 @@ static const char *check(const struct args *args)
 	return op_check_color(&args->arg[FILL]);
 }
 
-/* The padding on a side: 0 left, 1 top, 2 right, 3 bottom. */
+/* Returns the padding on a side: 0 left, 1 top, 2 right, 3 bottom. */
 static uint32_t padding_of(const struct args *args, unsigned side)
 {
 	const struct arg *arg = &args->arg[PADDING];
@@ -67,8 +67,7 @@ static const char *infer(const struct args *args, const struct type *in,
 	return op_infer_image(args, in, out);
 }
 
-/* Fills the pixels of a row outside its `in->width` ones, which begin at
- * `left`. */
+/* Fills the margins of a row. Its `in->width` pixels begin at `left`. */
 static void repeat_row(uint8_t *row, uint32_t left, uint32_t width,
 		       uint32_t all, enum edge edge)
 {

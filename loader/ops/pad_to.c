@@ -7,7 +7,7 @@
 
 enum { LENGTH, VALUE, SIDE, MULTIPLE };
 
-/* In the order of the choices of side. */
+/* Keep the order of the choices of side. */
 enum { RIGHT, LEFT };
 
 static const struct param params[] = {

@@ -5,7 +5,8 @@
 
 enum { OF };
 
-/* The numbers of a sample: two rows of a matrix, sizes, and its last row. */
+/* The numbers of a sample: two rows of a matrix, sizes, and the matrix's last
+   row. */
 enum { MATRIX = 6, LAST = 11, NUMBERS = 14 };
 
 static const struct param params[] = {

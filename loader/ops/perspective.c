@@ -28,7 +28,7 @@ static const char *check(const struct args *args)
 	return op_check_color(&args->arg[FILL]);
 }
 
-/* A whole number of pixels, up to this part of half a side. */
+/* Draws a whole number of pixels, up to this fraction of half a side. */
 static double draw_inward(double part, uint32_t side, struct uniform uniform)
 {
 	return op_below((uint32_t)(part * (side / 2)) + 1, uniform);

@@ -75,7 +75,7 @@ static size_t pick(const struct args *args, size_t num_lists,
 	return 1;
 }
 
-/* One choice for a batch, common to its images and labels. */
+/* Draws one choice for a batch, for its images and its labels. */
 static const struct op of_batches = {
 	.name = "random_choice",
 	.help = HELP,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Without padding it is a geometry, so that nothing else is decoded; with
- * padding it draws another image. Both draw the same numbers.
+ * Without padding, random_crop is a geometry, so that the loader decodes only
+ * the crop. Padding requires another image. Both variants draw the same random
+ * numbers.
  */
 #include "loader/graph/op.h"
 
@@ -13,7 +14,8 @@
 
 enum { SIZE, PADDING, PAD_IF_NEEDED, FILL, MODE, GROUP, LABEL };
 
-/* In the order of the choices of mode; the others are those of enum edge. */
+/* Keep the order of the choices of mode. Further choices are those of enum
+   edge. */
 enum { CONSTANT, EDGES };
 
 static const struct param params[] = {
@@ -54,7 +56,7 @@ static const char *check(const struct args *args)
 	return op_check_color(&args->arg[FILL]);
 }
 
-/* A number, as Python writes it, or a choice. */
+/* Whether an argument is true in Python: a number other than 0, or a choice. */
 static bool pads_if_needed(const struct args *args)
 {
 	const struct arg *arg = &args->arg[PAD_IF_NEEDED];
@@ -62,7 +64,8 @@ static bool pads_if_needed(const struct args *args)
 	return arg->count ? arg->number[0] > 0 : arg->choice > 0;
 }
 
-/* An axis: the image's pixels lie in [before, before + side) of `all`. */
+/* An axis: the image's pixels are [before, before + side) of the `all` padded
+   pixels. */
 struct crop_side {
 	uint32_t side;
 	uint32_t before;
@@ -160,7 +163,7 @@ static void draw(const struct args *args, struct uniform uniform,
 	out->from.height = y.crop;
 }
 
-/* The part of a crop from `start` on that the image's pixels cover. */
+/* The part of a crop from `start` on that the image covers. */
 struct cover {
 	uint32_t from; /* pixel of the image */
 	uint32_t to;   /* pixel of the crop */
@@ -202,7 +205,7 @@ static void repeat_row(const struct args *args, const struct crop_side *x,
 		put_beside(args, first + i, x->side, row, to + 3 * (size_t)i);
 }
 
-/* The parts of `out` that nothing covers: above, below, left and right. */
+/* Fills the parts of `out` outside the image: above, below, left and right. */
 static void fill_beside(const struct args *args, const struct cover *x,
 			const struct cover *y, const struct image *out)
 {
@@ -320,7 +323,7 @@ static void move(const struct args *args, struct uniform uniform,
 	double top, left;
 
 	*out = move_none(in.width, in.height);
-	if (!is_large(args, in)) /* the image is an error of its sample */
+	if (!is_large(args, in)) /* the sample of the image fails */
 		return;
 	top = draw_start(&y, uniform);
 	left = draw_start(&x, uniform);

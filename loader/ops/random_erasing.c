@@ -51,7 +51,8 @@ static const char *check(const struct args *args)
 	return op_check_color(&args->arg[VALUE]);
 }
 
-/* Draws the size of one attempt. False: a side is as long as the image's. */
+/* Draws the size of one attempt. Returns false if a side is as long as the
+   image's. */
 static bool draw_size(const struct args *args, struct uniform uniform,
 		      const struct image *image, struct rect *out)
 {
@@ -84,7 +85,8 @@ static bool draw_part(const struct args *args, struct uniform uniform,
 	return false;
 }
 
-/* Eight bytes of noise are a random number; a row begins with a new one. */
+/* Each random number gives eight bytes of noise. A row begins with a new
+   number. */
 static void fill_noise_row(struct rng *rng, uint8_t *to, size_t n)
 {
 	uint8_t bytes[8];

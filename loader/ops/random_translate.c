@@ -62,8 +62,7 @@ static void move_pixels(const struct image *image, struct shift x,
 	}
 }
 
-/* Fills the parts to which no pixels moved: above and below, then left and
-   right. */
+/* Fills the uncovered parts: above and below, then left and right. */
 static void fill_uncovered(const struct image *image, struct shift x,
 			   struct shift y, const struct arg *color)
 {

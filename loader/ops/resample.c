@@ -10,10 +10,10 @@
 
 enum { OLD, NEW, WIDTH, ROLLOFF };
 
-/* A second of sound has at most so many samples. */
+/* Maximum number of samples per second. */
 enum { RATE_MAX = 768000, RATIO_MAX = 256, WIDTH_MAX = 256 };
 
-/* Samples that are converted at a time. */
+/* Number of samples to convert at a time. */
 enum { LOT = 256 };
 
 static const struct param params[] = {
@@ -127,7 +127,7 @@ static void read_lot(const struct channel *c, uint64_t row, size_t count,
 			      1);
 }
 
-/* The sum in the order of the samples; those outside the list are 0. */
+/* Sums in the order of the samples. Samples outside the list are 0. */
 static double sum_of(const struct channel *c, int64_t first,
 		     const float *weights, uint32_t taps)
 {

@@ -26,13 +26,13 @@ static const struct param params[] = {
 	{ 0 },
 };
 
-/* The length of side b if side a becomes `size`, rounded down. */
+/* Returns the length of side b if side a becomes `size`, rounded down. */
 static uint64_t scaled(uint64_t size, uint64_t b, uint64_t a)
 {
 	return size * b / a;
 }
 
-/* A side of the result. */
+/* Returns a side of the result. */
 static uint32_t limited(uint64_t side)
 {
 	return (uint32_t)min_u64(max_u64(side, 1), OP_SIZE_MAX);
@@ -43,7 +43,7 @@ struct sides {
 	uint32_t longer;
 };
 
-/* Divides as torchvision does, twice with a max_size. */
+/* Divides like torchvision. If max_size is set, divides twice. */
 static struct sides sides_of(const struct args *args, struct sides in)
 {
 	uint32_t size = (uint32_t)args->arg[SIZE].number[0];

@@ -11,10 +11,10 @@
 
 enum { VOCABULARY, LOWER, UNKNOWN, BEGIN, END };
 
-/* Bytes of a character at most. */
+/* Maximum number of bytes of a character. */
 enum { WORD_BYTES = 4 * VOCABULARY_WORD_MAX };
 
-/* In the order of the choices of lower. */
+/* Keep the order of the choices of lower. */
 enum { TRUE, FALSE };
 
 static const struct param params[] = {
@@ -44,7 +44,7 @@ static const struct param params[] = {
 struct tokenizer {
 	struct vocabulary *vocabulary;
 	int32_t unknown;
-	int32_t begin; /* -1: none, like end */
+	int32_t begin; /* -1: no such token, like end */
 	int32_t end;
 };
 

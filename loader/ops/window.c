@@ -3,7 +3,7 @@
 
 enum { LENGTH, AT = 2 };
 
-/* In the order of the choices of at. */
+/* Keep the order of the choices of at. */
 enum { RANDOM, CENTER, START };
 
 static const struct param params[] = {

@@ -382,7 +382,7 @@ static int settle(struct frame *f)
 
 /* --- keeping --- */
 
-/* Returns the part of an image to cache. */
+/* A form in which to cache an image: its size, and a function that fills it. */
 struct keeping {
 	uint64_t (*size)(const struct frame *f);
 	int (*fill)(struct frame *f, struct cached_image *k);

@@ -101,7 +101,7 @@ static int start_image(struct grid_source *s)
 	return 0;
 }
 
-/* Sets the size of an encoded image. */
+/* Finds the size of an encoded image in pixels. */
 static int measure(struct grid_source *s, const struct coded *c,
 		   struct size *out)
 {

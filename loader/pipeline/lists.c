@@ -159,7 +159,8 @@ static int find_image(struct lists *l, const struct node *n,
 	return 0;
 }
 
-/* Returns the start of a chain up to the operation that follows an image. */
+/* Returns the part of a chain that ends with the operation that follows an
+   image. */
 static struct chain part_of(const struct chain *of)
 {
 	return chain_head(of, (size_t)(chain_of(of) - of->nodes) + 1);

@@ -190,8 +190,8 @@ const struct pass *output_plan_nested(const struct output_plan *plan,
 	return pass;
 }
 
-/* Returns the bytes of an array of `count` dimensions, with elements of `item`
-   bytes. */
+/* Sets *out to the bytes of an array of `count` dimensions, with elements of
+   `item` bytes. Returns false if they are too many. */
 static bool bytes_of_shape(const uint64_t *shape, uint32_t count, uint64_t item,
 			   uint64_t *out)
 {

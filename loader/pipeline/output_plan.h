@@ -71,7 +71,7 @@ size_t output_plan_num_geometry(const struct output_plan *plan);
 /* Returns the largest number of floats of one pass. */
 size_t output_plan_max_floats(const struct output_plan *plan);
 
-/* Returns the image pass with the slowest engine. */
+/* Returns the pointwise stage with the slowest engine. */
 const struct pointwise *output_plan_slowest(const struct output_plan *plan);
 
 /*

@@ -61,7 +61,7 @@ char *pipeline_rest(const struct pipeline *p, size_t i);
 /* Whether the output has operations for a kernel. */
 bool pipeline_has_rest(const struct pipeline *p, size_t i);
 
-/* Returns the size of an image output in pixels. */
+/* Sets the size of an image output in pixels. */
 void pipeline_image_size(const struct pipeline *p, size_t i, uint32_t *width,
 			 uint32_t *height);
 
@@ -106,7 +106,7 @@ int pipeline_cache(struct pipeline *p, struct log *log);
  */
 void pipeline_cache_with(struct pipeline *p, const struct pipeline *owner);
 
-/* Returns the totals of all caches of a pipeline. Thread-safe. */
+/* Sets *out to the totals of all caches of a pipeline. Thread-safe. */
 void pipeline_cached(const struct pipeline *p, struct value_store_stats *out);
 
 /*

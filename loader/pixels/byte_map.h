@@ -63,7 +63,8 @@ static inline uint8_t byte_map_value(const struct byte_map *map,
 
 void byte_map_init(struct byte_map *map, const uint8_t table[BYTE_MAP_VALUES]);
 
-/* The same for a table of about floor(factor * v + add), limited to 0..255. */
+/* Initializes the map for a table of about floor(factor * v + add), limited to
+   0..255. */
 void byte_map_init_scale(struct byte_map *map,
 			 const uint8_t table[BYTE_MAP_VALUES], double factor,
 			 double add);

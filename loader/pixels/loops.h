@@ -32,8 +32,8 @@ struct pixel_loops {
 			    float factor);
 	/* The sum of the grays. */
 	uint64_t (*gray_sum)(const uint8_t *pixels, size_t count);
-	/* The same of FFCV's, floor(0.2989 R + 0.587 G + 0.114 B) in float32.
-	 */
+	/* The sum of FFCV's grays, floor(0.2989 R + 0.587 G + 0.114 B) in
+	   float32. */
 	uint64_t (*level_sum)(const uint8_t *pixels, size_t count);
 	/* A map of each channel. */
 	void (*map_channels)(const struct byte_map *maps, uint8_t *pixels,

@@ -80,8 +80,8 @@ void warp_joined(const struct warp_map *joined, size_t count, enum warp_how how,
    of this size; count <= WARP_PLACES. */
 void warp_find(const struct warp_map *map, uint32_t width, uint32_t height,
 	       uint32_t x, uint32_t y, size_t count, struct warp_places *out);
-/* The same of a map of warp_displaced(), for a row whose pixel x has *dx and
- *dy away. */
+/* Does warp_find() for a map of warp_displaced(). The displacement of pixel x
+   in the row is *dx, *dy. */
 void warp_find_displaced(const float *dx, const float *dy, uint32_t width,
 			 uint32_t height, uint32_t x, uint32_t y, size_t count,
 			 struct warp_places *out);

@@ -93,7 +93,8 @@ void axis_fini(struct axis *axis);
  * which needs no less than 0 and no more than 1, and a + 256 b of the others.
  */
 int32_t axis_weight(const struct axis *axis, union weight weight);
-/* The same of pairs for dot(), whose upper half stands for `unit`. */
+/* Converts the weight of a pair for dot(), whose upper half counts in
+   `unit`. */
 static inline int32_t axis_pair(union weight weight, int32_t unit)
 {
 	return (int16_t)weight.fixed + unit * (weight.fixed >> 16);

@@ -39,7 +39,7 @@ uint64_t cursor_consumed(const struct cursor *c)
 {
 	uint64_t n = spec_batches(c->spec);
 
-	/* With drop_last, batches at the end that no rank gets count as
+	/* If drop_last is set, batches at the end that no rank gets count as
 	   consumed. Before the end of the epoch, another rank may have one step
 	   left. */
 	if (c->step >= common_steps(c))

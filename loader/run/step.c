@@ -355,7 +355,7 @@ static struct pipeline_value value_of(const struct batch_view_value *v)
 	};
 }
 
-/* Returns a sample's value, and the values of the outputs that it follows. */
+/* A sample's value, and the values of the outputs that it follows. */
 struct values {
 	struct pipeline_value of[3];
 };

@@ -84,8 +84,8 @@ struct step_failure {
 
 /* Makes all outputs of one row for the current round, and adds the time to
    *cost. Returns whether an output failed. Zeros and counts a failed output,
-   and describes it in *failure. With BETON_ON_ERROR_SKIP, marks the row as not
-   valid. */
+   and describes it in *failure. If on_error is BETON_ON_ERROR_SKIP, marks the
+   row as not valid. */
 bool step_run_row(struct step *step, const struct step_plan *plan,
 		  struct pipeline_worker *worker, uint32_t row,
 		  struct step_failure *failure, struct stage_cost *cost);

@@ -20,7 +20,7 @@ struct diagnostic {
 int complain(const struct diagnostic *c, size_t at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The same for a bracket that opens a list: numbers are quoted, and operations
+/* Complains of a bracket that opens a list: numbers are quoted, and operations
    stand alone. */
 int complain_bracket(const struct diagnostic *c, size_t at);
 

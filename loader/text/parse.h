@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses a pipeline string into statements. Implements the grammar of
- * beton-transforms(7), and has no list of fields or operations: graph.h
- * resolves words.
+ * Parses a pipeline string into statements, by the grammar of
+ * beton-transforms(7). It has no list of fields or operations: graph.h resolves
+ * identifiers.
  */
 #ifndef LOADER_TEXT_PARSE_H
 #define LOADER_TEXT_PARSE_H
@@ -13,12 +13,13 @@
 #include "loader/text/diagnostic.h"
 
 /*
- * One argument: VALUE or NAME=VALUE. A value is a plain word or string, or
- * operations, as in a statement; a plain word may also be an operation.
+ * One argument: VALUE or NAME=VALUE. A value is an identifier, a string, or a
+ * list of operations as in a statement. A single identifier can also be an
+ * operation.
  */
 struct parse_arg {
 	const char *name;  /* NULL: positional */
-	const char *value; /* of operations the first identifier */
+	const char *value; /* for operations: the first identifier */
 	size_t name_at;	   /* offsets into the pipeline string */
 	size_t value_at;
 	size_t first_stage; /* in parse.nested */
@@ -27,21 +28,21 @@ struct parse_arg {
 };
 
 /*
- * A word or a quoted string, with arguments in parentheses if it has any; or
- * "FILE".WORD, for which file is not NULL.
+ * An identifier or a quoted string, optionally with arguments in parentheses.
+ * For "FILE".NAME, `file` is not NULL.
  */
 struct parse_stage {
 	const char *file;
 	const char *name;
 	size_t at;
-	size_t end; /* after its last character */
+	size_t end; /* offset after its last character */
 	bool quoted;
 	bool has_parens;
 	size_t first_arg; /* in parse.args */
 	size_t num_args;
 };
 
-/* A field of a statement with several fields, with its own stages. */
+/* A field of a statement with several fields, with separate stages. */
 struct parse_member {
 	const char *name;   /* of its output; NULL: none given */
 	size_t at;	    /* offset of the name, else of the first stage */
@@ -76,8 +77,8 @@ struct parse {
 /* The greatest depth of nested parentheses. */
 enum { PARSE_DEPTH_MAX = 5 };
 
-/* Parses c->text, which need not outlive the call. -EINVAL, with a message in
-   `c`. */
+/* Parses c->text, which you may free after the call. Returns -EINVAL, with a
+   message in `c`. */
 int parse_text(const struct diagnostic *c, struct parse *out);
 void parse_fini(struct parse *p);
 

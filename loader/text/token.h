@@ -27,25 +27,26 @@ struct lexer {
 	const struct diagnostic *diagnostic;
 	const char *text;
 	size_t at;	    /* offset of the next token */
-	size_t end;	    /* of the token before the current one */
-	char *strings;	    /* memory for its identifier */
+	size_t end;	    /* end of the previous token */
+	char *strings;	    /* free memory for identifiers and strings */
 	bool soft;	    /* newlines are spaces */
 	struct token token; /* the current one */
 };
 
 /*
- * Upper bounds for a text: the number of its words and strings, and the bytes
- * that lexer->strings needs.
+ * Return upper bounds for a text: the number of identifiers and strings, and
+ * the bytes that lexer->strings needs.
  */
 size_t lexer_max_names(const char *text);
 size_t lexer_max_bytes(const char *text);
 
-/* Moves to the next token. -EINVAL, with a message in the diagnostic. */
+/* Moves to the next token. Returns -EINVAL, with a message in the
+   diagnostic. */
 int lexer_advance(struct lexer *lexer);
 
 /*
  * Parses [text, end) as a decimal number, rounded to nearest, in any locale.
- * -EINVAL: it is not one, or not finite.
+ * Returns -EINVAL if it is not a number, or not finite.
  */
 int token_number(const char *text, const char *end, double *out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arrays with a number of rows of their own in bytes fields: their header
- * (struct beton_array_header of <beton/batch.h>), checked.
+ * Parses and writes the header of arrays in bytes fields (struct
+ * beton_array_header of <beton/batch.h>).
  */
 #ifndef LOADER_UTIL_ARRAY_H
 #define LOADER_UTIL_ARRAY_H
@@ -19,22 +19,22 @@ enum {
 };
 
 struct array {
-	char dtype[4]; /* NumPy's string; empty: it is no array */
+	char dtype[4]; /* NumPy's string; empty: not an array */
 	uint32_t ndim;
 	uint64_t shape[BETON_ARRAY_MAX_NDIM];
 	uint64_t offset; /* of the elements in the value */
 };
 
 /*
- * Parses the header of a value of `size` bytes, of which the first `have` are
- * in memory: all of them, or at least ARRAY_HEADER_MAX. Returns false, with
- * *out empty, if the value is no such array.
+ * Parses the header of a value of `size` bytes. The first `have` bytes are in
+ * memory: all of them, or at least ARRAY_HEADER_MAX. If the value is not such
+ * an array, returns false and empties *out.
  */
 bool array_parse(const void *bytes, uint64_t have, uint64_t size,
 		 struct array *out);
 
-/* Writes the header of an array and returns its size. ndim and the type are
-   those that array_parse() accepts. */
+/* Writes the header of an array and returns its size. array_parse() must accept
+   the ndim and the type. */
 size_t array_header(uint8_t out[ARRAY_HEADER_MAX], const char *dtype,
 		    uint32_t ndim, const uint64_t *shape);
 

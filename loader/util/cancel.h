@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a wait can be canceled: by another thread, through a descriptor, and by
- * the thread that waits, which asks a function of its caller.
+ * Cancels waits: another thread writes to a descriptor, or the waiting thread
+ * calls a function of its caller.
  */
 #ifndef LOADER_UTIL_CANCEL_H
 #define LOADER_UTIL_CANCEL_H
@@ -18,13 +18,14 @@ struct cancel {
 	int64_t next_ms; /* no call of `asked` before; begin with 0 */
 };
 
-/* Asks the caller's function, unless it did so less than 50 ms ago. NULL is
-   never canceled. */
+/* Calls the caller's function, unless the last call is less than 50 ms ago.
+   NULL is never canceled. */
 bool cancel_is_asked(struct cancel *c);
 
 /*
- * Waits up to `ms` milliseconds, or until `also` has events. NULL for either is
- * none. Call it 20 times a second. -ECANCELED, or an error of poll(2).
+ * Waits up to `ms` milliseconds, or until `also` has events. Either pointer may
+ * be NULL. Call it 20 times a second. Returns -ECANCELED, or an error of
+ * poll(2).
  */
 int cancel_poll(struct cancel *c, struct pollfd *also, int ms);
 

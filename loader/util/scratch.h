@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that is kept from one use to the next and only ever grows: scratch for
- * arrays of one thread, buffers for batches.
+ * Reusable memory that only grows: scratch for arrays of one thread, buffers
+ * for batches.
  */
 #ifndef LOADER_UTIL_SCRATCH_H
 #define LOADER_UTIL_SCRATCH_H
@@ -12,8 +12,8 @@
 
 #include "fs/util/bytes.h"
 
-/* The size of a line of the CPU's cache, so that the vectors of an array need
-   not cross lines. */
+/* Alignment to a line of the CPU's cache, so that vectors do not cross
+   lines. */
 enum { SCRATCH_ALIGN = 64 };
 
 struct scratch {
@@ -21,7 +21,8 @@ struct scratch {
 	size_t size;
 };
 
-/* Ensures room for n elements. Growing loses the old values. -ENOMEM */
+/* Ensures room for n elements. Growing loses the old values. Returns
+   -ENOMEM. */
 static inline int scratch_grow(struct scratch *s, uint64_t n, size_t element)
 {
 	uint64_t bytes;
@@ -45,14 +46,14 @@ static inline void scratch_fini(struct scratch *s)
 	*s = (struct scratch){ 0 };
 }
 
-/* Page-aligned, so that O_DIRECT and pinning can use it, and of huge pages
-   where it is large. */
+/* A page-aligned buffer for O_DIRECT and pinning. Large buffers use huge
+   pages. */
 struct buffer {
 	uint8_t *bytes; /* NULL while capacity is 0 */
 	uint64_t capacity;
 };
 
-/* Makes room for `size` bytes; the content is lost if it has to grow. */
+/* Makes room for `size` bytes. Growing loses the content. */
 int buffer_reserve(struct buffer *buffer, uint64_t size);
 void buffer_fini(struct buffer *buffer);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stages of the loader, and the time that its threads spend in each. Each
- * thread counts in its own lane, so counting costs next to nothing. Readers get
- * the sum of all lanes.
+ * Measures the time that the loader's threads spend in each stage. Each thread
+ * counts in a separate lane without locks. Readers sum all lanes.
  */
 #ifndef LOADER_UTIL_STAGES_H
 #define LOADER_UTIL_STAGES_H
@@ -50,7 +49,7 @@ void stage_rows(struct lane *lane, const uint64_t *samples, uint32_t n,
 uint64_t stage_sum(const struct lane *lanes, size_t num_lanes, enum stage stage,
 		   size_t counter);
 
-/* As beton_loader_stats(). delay_ns holds the time that next() waited. */
+/* Implements beton_loader_stats(). delay_ns is the time that next() waited. */
 size_t stage_stats(const struct lane *lanes, size_t num_lanes,
 		   const atomic_uint_fast64_t delay_ns[STAGES],
 		   struct beton_stage_stats *out, size_t max);

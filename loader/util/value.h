@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Structs that data sources, pipelines and outputs share: a field of a dataset,
- * a sample's value of it, the row with the value, and the output made from the
- * row. They have no functions.
+ * a value of a sample, a row, and an output.
  */
 #ifndef LOADER_UTIL_VALUE_H
 #define LOADER_UTIL_VALUE_H
@@ -14,12 +13,12 @@
 #include "fs/dataset/field.h"
 #include "loader/util/array.h"
 
-/* A dataset's field as a pipeline sees it. Arrays are in field order. */
+/* A field of a dataset. Arrays of fields have the order of the dataset. */
 struct pipeline_field {
 	const char *name; /* name in the dataset, and in pipeline strings */
 	const char *stem; /* unique file-name form; outputs' name */
 	enum field_column column;
-	bool usable; /* false: the place of its values is unknown */
+	bool usable; /* false: the offset of its values is unknown */
 	char dtype[BETON_DTYPE_SIZE]; /* arrays; else "<i8", "<f8", "|u1" */
 	uint32_t ndim;
 	uint64_t shape[BETON_MAX_NDIM];
@@ -34,8 +33,8 @@ struct pipeline_value {
 	enum beton_mode mode; /* images only, as width and height */
 	uint32_t width;
 	uint32_t height;
-	/* The sample's value of the field that the output follows, if it
-	   follows one (pipeline_output.of). */
+	/* If the output follows another field (pipeline_output.of): the
+	   sample's value of that field. */
 	const struct pipeline_value *of;
 };
 
@@ -57,7 +56,7 @@ struct pipeline_output {
 	   VALUE_NO_FIELD. */
 	uint32_t of[2];
 	bool ragged;  /* values joined, of no fixed size: bytes, JSON, lists */
-	bool is_list; /* pipeline_run() makes as many rows as a sample has */
+	bool is_list; /* the number of rows differs between samples */
 	bool is_padded; /* lists, which a batch pads to its longest */
 	bool plain;	/* no operation: where the batch file has a
 			   column of row_size, that is the output */
@@ -80,7 +79,7 @@ struct pipeline_output {
 	uint64_t part_size;
 };
 
-/* Two rows of a batch that pipeline_pair() mixes to one output. */
+/* Two rows of a batch that pipeline_pair() mixes to one. */
 struct pipeline_pair {
 	const void *own;   /* output of pipeline_run(), aligned */
 	const void *other; /* of the row before, of the first row the last; as

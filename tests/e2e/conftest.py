@@ -188,7 +188,8 @@ class Daemon:
             raise
 
     def is_mounted(self):
-        """And answers: it is confined then, and its threads are there."""
+        """Whether the mount answers. Then the daemon is confined, and its
+        threads run."""
         assert self.process.poll() is None, "daemon ended: " + self.printed()
         if mounts().get(str(self.where), ("", ""))[1] != "fuse.betonfs":
             return False

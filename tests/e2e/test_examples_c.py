@@ -113,7 +113,7 @@ def test_the_index_lists_every_example():
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")),
                          ids=lambda p: p.stem)
 def test_python_examples_show_how_they_are_run(path):
-    """And a test runs each: by its name, with or without what all share."""
+    """A test runs each example by its name."""
     text = path.read_text()
     compile(text, str(path), "exec")
     head = text.partition('"""')[2].partition('"""')[0]

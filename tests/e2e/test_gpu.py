@@ -129,7 +129,7 @@ def test_bad_samples(tmp_path):
 
 @pytest.mark.parametrize("until", ["read", "decode", "transform"])
 def test_the_gpu_is_left_out(data, until, monkeypatch):
-    """And is not needed."""
+    """These stages work without a GPU."""
     monkeypatch.setenv("BETON_CUDA_LIBRARY", "/proc/nonexistent/libcuda.so")
     beton("bench", data.path, *SPEC, "--pipeline", WITH, "--until", until,
           "--epochs", 2)

@@ -1121,7 +1121,7 @@ def test_workers_of_a_dataloader_share_an_epoch(path, data, capfd):
     for workers in 0, 1, 2:
         got = list(data.DataLoader(Opens(), batch_size=None,
                                    num_workers=workers))
-        # In the order of the epoch.
+        # The batches have the order of the epoch.
         assert sum((b.tolist() for b in got), []) == list(range(N))
         printed = capfd.readouterr().err
         assert printed.count("takes its share") == (workers > 1)

@@ -38,7 +38,7 @@ def data(tmp_path_factory):
 
 
 def check_event(e):
-    """As the format has it."""
+    """The order that the format requires."""
     assert set(e) >= {"ph", "name", "pid", "tid", "ts", "args"}, e
     assert isinstance(e["pid"], int) and isinstance(e["tid"], int)
     assert e["ts"] >= 0

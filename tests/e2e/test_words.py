@@ -34,6 +34,10 @@ def lint(path, text):
     ("It ends. Of these, one stays.", "Of these, one stays."),
     ("It ends. With a mount it works.", "With a mount it works."),
     ("Whoever reads it waits.", "Whoever reads it waits."),
+    ("It ends. And it starts again.", "And it starts again."),
+    ("The same for a mount.", "The same for a mount."),
+    ("As the next one.", "As the next one."),
+    ("In the order of the file.", "In the order of the file."),
     # 2: programs and files do not speak
     ("The file tells the size.", "tells"),
     ("The daemon says why.", "says"),
@@ -88,6 +92,10 @@ def test_a_finding_has_its_line(tmp_path):
         (5, "folder"), (7, "says")]
     assert lint(tmp_path / "a.py", "a = 1\n# A size,\n# a folder.\n") == [
         (3, "folder")]
+    page = ".Sh NAME\nA size.\n.Bl -tag\n.It Cm a\nA size.\n.Pp\n" \
+        "A folder.\n.El\n.Sh SEE ALSO\nWho decides.\n"
+    assert lint(tmp_path / "a.7", page) == [
+        (7, "folder"), (10, "Who decides.")]
 
 
 @pytest.mark.parametrize("name, text", [

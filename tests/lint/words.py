@@ -29,6 +29,10 @@ Piece = tuple[int, str]     # first line, text
 # Behind a comment, code or a macro that the text does not contain.
 CODE = "\N{OBJECT REPLACEMENT CHARACTER}"
 
+# The end of a paragraph in a page, within its line, so that each line of the
+# page is one line of the text.
+BREAK = "\f"
+
 
 def word(pattern: str) -> re.Pattern[str]:
     """A pattern of whole words that are no part of a path, an option, an
@@ -45,8 +49,9 @@ def prose(text: str) -> str:
 
 
 SENTENCE = re.compile(
-    r"(?:\A|(?<=[.!?;:]\s)|(?<=\n\n))[ \n]*"
-    r"((?:What|Whatever|Who|Whoever|Of|With)\b[^.!?;:]*[.!?;:]?)")
+    r"(?:\A|(?<=[.!?;:]\s)|(?<=\n\n)|(?<=\f\n))[ \n]*"
+    r"((?:What|Whatever|Who|Whoever|Of|With|And(?! \d)|Likewise|As the|"
+    r"In the order of|The same (?:as|for|of|with))\b[^.!?;:]*[.!?;:]?)")
 
 # A pattern of words, and the words to write instead.
 TERMS = [
@@ -211,15 +216,14 @@ def mdoc_pieces(text: str) -> Iterator[Piece]:
         if literal or line.startswith((".\\\"", ".Dl")):
             out.append("")
         elif m:
-            out.append(m.group(1) + ("\n" if line[1] == "S" else ""))
+            out.append(m.group(1) + (BREAK if line[1] == "S" else ""))
         elif re.match(r"\.(Pp|Sh|Ss|It|El|Bl)\b", line):
-            out.append("\n")
+            out.append(BREAK)
         elif line.startswith("."):
             end = re.search(r" ([.,;:?)]+)$", line)
             out.append(CODE + (end.group(1) if end else ""))
         else:
             out.append(re.sub(r"\\f.|\\&", "", line))
-    # A paragraph ends with an empty line; count each line once.
     yield 1, "\n".join(out)
 
 

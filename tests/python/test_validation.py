@@ -50,7 +50,7 @@ def test_ranks_see_each_sample_once(load, world, size):
         assert max(steps) - min(steps) <= 1
         states = [x.state_dict() for x in ranks]
         assert all(s == states[0] for s in states)
-        # In the order of the file, over all ranks.
+        # All ranks together have the order of the file.
         turns = [b for k in range(max(steps)) for r in got for b in r[k:k + 1]]
         assert sum(turns, []) == list(range(N))
 

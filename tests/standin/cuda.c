@@ -506,7 +506,7 @@ static int free_memory(void *p, bool pinned)
 		free(a);
 		used = true;
 	}
-	/* As the driver does it, although no program should need that. */
+	/* The driver does this too, although no program should need it. */
 	if (used)
 		drain();
 	DL_DELETE(memories, m);
@@ -580,8 +580,8 @@ static struct stream *choose(int device, struct stream *favorite)
 {
 	struct stream *s = runnable(device);
 
-	if (s && favorite && favorite->ops &&
-	    has_come(&favorite->ops->after) && random_below(8))
+	if (s && favorite && favorite->ops && has_come(&favorite->ops->after) &&
+	    random_below(8))
 		return favorite;
 	return s;
 }

@@ -17,15 +17,15 @@
  *   - no copy or kernel is queued on a default stream, unless that is allowed;
  *   - the host does not wait while the device is paused.
  *
- * As the driver does, it refuses a call that could disturb a capture of a
- * graph, by the modes of the capture and of the calling thread, and the capture
- * is invalid then.
+ * Like the driver, it refuses a call that could disturb a capture of a graph,
+ * by the modes of the capture and of the calling thread, and the capture is
+ * invalid then.
  *
  * $STANDIN_CUDA_RATE, in bytes a second, makes its link slow.
  *
  * A violation ends the program, or is counted where it is expected. The clock
- * of the host is one for all of its threads: an order that one thread has established
- * counts for the others too.
+ * of the host is one for all of its threads: an order that one thread has
+ * established counts for the others too.
  */
 #ifndef TESTS_STANDIN_CUDA_H
 #define TESTS_STANDIN_CUDA_H

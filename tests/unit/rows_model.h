@@ -130,7 +130,7 @@ static void model_triangle_down(const struct rows_down *d)
 	}
 }
 
-/* The same with weights of any sign, and results that are limited. */
+/* Filters with weights of any sign, and limits the results. */
 static int32_t model_of_signed(int32_t sum)
 {
 	int32_t v = model_of_triangle(sum);

@@ -69,7 +69,7 @@ static uint32_t take(uint64_t *window, unsigned n)
 	return v;
 }
 
-/* As the standard has it, without a table. */
+/* The algorithm of the standard, without a table. */
 static struct symbol decode(const struct definition *d, uint64_t window)
 {
 	const uint8_t *symbol = d->bytes + HUFFMAN_CODE_MAX;
@@ -284,7 +284,7 @@ static void impossible_tables_are_refused(void)
 	struct definition d = { .bytes = { 1, [16] = 12 } };
 
 	CHECK(!huffman_dc(tables, d.bytes));
-	/* And what was refused is not found the second time. */
+	/* The cache does not return a refused table. */
 	CHECK(!huffman_dc(tables, d.bytes));
 }
 

@@ -253,7 +253,7 @@ static void pieces_are_filled_in_order(void)
 	CHECK(!source_open(path, NULL, &s));
 	CHECK(!ask(s, &one));
 	check_big(buf, 3, at);
-	/* And again by a thread, where the page cache lets go of it. */
+	/* A thread reads it again, after the page cache has dropped it. */
 	CHECK(!forget());
 	memset(buf, 0, sizeof(buf));
 	CHECK(!ask(s, &one));

@@ -29,7 +29,7 @@ __version__ = _beton.version
 __all__ = ["Batch", "BetonError", "Dataset", "Loader", "Mix", "Ragged",
            "RaggedArray", "Shown", "TupleBatch", "__version__", "compiled", "ops", "write"]
 
-# Names in other packages, and the names here.
+# Names in other packages -> the names here, for hints.
 _OTHERS = {
     "DataLoader": "Loader", "TraversalOrder": "Loader", "load": "Loader",
     "open": "Dataset", "ImageFolder": "Dataset", "read": "Dataset",
@@ -37,7 +37,7 @@ _OTHERS = {
     "Compose": "ops", "transforms": "ops", "Pipeline": "ops",
 }
 
-if not _TYPE_CHECKING:      # there are no other names
+if not _TYPE_CHECKING:      # type checkers must not see this function
     def __getattr__(name: str) -> _Any:
         if name == "ffcv":
             return _importlib.import_module("betonfs.ffcv")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch as users have it: a dict or a tuple of tensors, and its facts.
+"""The batches of a Loader: a dict or a tuple of tensors, with facts about
+them.
 
 Libraries that place batches on a device make a new one of the tensors, by
-``type(batch)({name: f(tensor) ...})``. The names of a batch's outputs refer to
-its facts, so the new batch has them as well.
+``type(batch)({name: f(tensor) ...})``. The names of a batch's outputs contain
+its facts, so that the new batch has them as well.
 """
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _FACTS = ("ids", "valid", "epoch", "number", "num_samples", "dataset")
 
 
 class _Record:
-    """Facts in memory of their own, for batches that others make of one."""
+    """Copies of facts, for batches that other libraries make from a batch."""
 
     __slots__ = ("epoch", "number", "num_samples", "dataset", "_ids", "_valid",
                  "_torch")
@@ -52,7 +53,7 @@ class _Record:
 
 
 class _Name(str):
-    """The name of an output, and the facts of its batch."""
+    """The name of an output, with the facts of its batch."""
 
     __slots__ = ("record",)
     record: _Record
@@ -60,7 +61,7 @@ class _Name(str):
     def __reduce__(self) -> tuple[Any, ...]:
         return str, (str(self),)
 
-    # Where types are checked, there are no other attributes.
+    # Type checkers must not see this function.
     if not TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(
@@ -70,7 +71,7 @@ class _Name(str):
 
 
 def _name(name: str, record: _Record | None) -> str:
-    """The name with other facts; None: with none."""
+    """Return the name with other facts, or without any if `facts` is None."""
     if record is None:
         return str(name)
     own = _Name(name)
@@ -79,8 +80,8 @@ def _name(name: str, record: _Record | None) -> str:
 
 
 def _moved(value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A tensor after its to(): a type is for floating-point values, and a
-    memory format for images. Other values stay."""
+    """Return the result of tensor.to(). Apply a type only to floating-point
+    values, and a memory format only to images."""
     if isinstance(value, RaggedArray):
         return value.moved(_moved(value.values, args, kwargs))
     if not hasattr(value, "is_floating_point"):
@@ -99,20 +100,19 @@ def _pinned(value: Any) -> Any:
 
 
 class _Facts:
-    """The facts of a batch besides its outputs, and what is done to all of
-    its tensors."""
+    """The facts of a batch, and the methods that apply to all its tensors."""
 
     __slots__ = ()
 
     # --- of a kind of batch ---
 
     def _own(self) -> tuple[_beton.Batch, Convert, str] | None:
-        """The tensors of the loader that it was made of, or None if another
-        library made it."""
+        """The loader's tensors behind it, or None if another library made
+        it."""
         raise NotImplementedError
 
     def _kept(self) -> _Record | None:
-        """The facts that came with its names."""
+        """The facts in the names of its outputs."""
         raise NotImplementedError
 
     def _list(self) -> list[str]:
@@ -123,7 +123,8 @@ class _Facts:
         raise NotImplementedError
 
     def _of(self: _B, values: Iterable[Any]) -> _B:
-        """Such a batch, with the same facts and these outputs."""
+        """Return a batch of this kind, with the same facts and these
+        outputs."""
         raise NotImplementedError
 
     # --- facts ---
@@ -151,8 +152,8 @@ class _Facts:
 
     @property
     def valid(self) -> Any:
-        """bool, one per sample: False where a sample could not be read (with
-        on_error="skip"), or only fills a batch up for a rank."""
+        """bool, one per sample: False if the sample is unreadable (with
+        on_error="skip"), or if it is padding."""
         own = self._own()
         return own[1](own[0].valid) if own else self._record().valid
 
@@ -164,7 +165,8 @@ class _Facts:
 
     @property
     def number(self) -> int:
-        """In the epoch's global sequence of all ranks, from 0."""
+        """The batch's number in the epoch's global sequence of all ranks, from
+        0."""
         own = self._own()
         return own[0].number if own else self._record().number
 
@@ -182,7 +184,7 @@ class _Facts:
 
     @property
     def dataset(self) -> str:
-        """The path that its loader was opened with."""
+        """The path of the dataset, as passed to the loader."""
         own = self._own()
         return own[2] if own else self._record().dataset
 
@@ -193,8 +195,9 @@ class _Facts:
         on a device, in ``torch.bfloat16``, or with
         ``memory_format=torch.channels_last``.
 
-        A type changes floating-point tensors alone, and a memory format those
-        of four dimensions. Bytes, JSON and NumPy's arrays stay as they are.
+        A type changes only floating-point tensors, and a memory format only
+        tensors of four dimensions. Bytes, JSON and NumPy arrays stay
+        unchanged.
 
             batch = batch.to("cuda", torch.bfloat16)
         """
@@ -202,7 +205,7 @@ class _Facts:
 
     def pin_memory(self: _B) -> _B:
         """Return the batch with a copy of each tensor in page-locked memory,
-        as torch's DataLoader makes it.
+        like ``pin_memory=True`` of torch's DataLoader.
 
             batch = batch.pin_memory().to("cuda", non_blocking=True)
         """
@@ -219,13 +222,13 @@ class _Facts:
 
     def _unknown(self, name: str) -> AttributeError:
         if name in _FACTS:
-            self._record()      # raises: a fact that is not there
+            self._record()      # raises if there is no such fact
         return AttributeError(
             f"a batch has no {name!r}; it has {', '.join(self._list())}, and "
             + ", ".join(_FACTS))
 
     def _repr_html_(self) -> str:
-        """The first samples as pictures, for a notebook."""
+        """Return the first samples as pictures, for a notebook."""
         return Shown([self]).html
 
 
@@ -283,7 +286,7 @@ class Batch(dict[str, Any], _Facts):
                        + ", ".join(self._list()))
 
     def copy(self) -> Batch:
-        """A batch of the same tensors, as dict.copy()."""
+        """Return a batch of the same tensors, like dict.copy()."""
         return self._of(self.values())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -296,7 +299,8 @@ def _batch(names: Iterable[str], values: Iterable[Any],
 
 
 class TupleBatch(tuple[Any, ...], _Facts):
-    """Outputs in their order, and the facts that a Batch has.
+    """Outputs as a tuple, in the order of the pipeline, with the facts of a
+    Batch.
 
         for images, labels in betonfs.Loader("train.beton", batch="tuple"):
             train(images, labels)
@@ -359,7 +363,7 @@ def _unflat(values: Iterable[Any], names: Iterable[str]) -> Batch:
 
 
 class _Shape(tuple[str, ...]):
-    """The names of a TupleBatch's outputs, and its facts."""
+    """Return the names of a TupleBatch's outputs, and its facts."""
 
     record: _Record | None = None
 
@@ -410,7 +414,7 @@ class Maker:
     def __init__(self, names: tuple[str, ...], lists: tuple[bool, ...],
                  convert: Convert, as_tuple: bool, dataset: str) -> None:
         self.names = names
-        # Whether each output is a list; empty: no output has offsets.
+        # Whether each output is a list. Empty if no output has offsets.
         self.lists = lists
         self.convert = convert
         self.as_tuple = as_tuple

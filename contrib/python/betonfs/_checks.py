@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that are of the wrong kind or out of range: each function returns
-the value, or raises an error with the argument's name, the value, and what it
-may be."""
+"""Check arguments. Each function returns the value, or raises an error that
+contains the argument's name, the value, and the valid values."""
 from __future__ import annotations
 
 import operator
@@ -10,18 +9,19 @@ from typing import Any
 
 import numpy as np
 
-# Characters of a value in a message.
+# Greatest number of characters of a value in a message.
 _SHOWN = 80
 
 
 def shown(value: Any) -> str:
-    """The value in a message, in one line."""
+    """Return the value for a message, in one line."""
     text = " ".join(repr(value).split())
     return text if len(text) <= _SHOWN else text[:_SHOWN - 3] + "..."
 
 
 def is_whole(value: Any) -> bool:
-    """Whether it is a whole number, of Python, NumPy or torch; no bool."""
+    """Whether it is a whole number of Python, NumPy or torch, but not a
+    bool."""
     if isinstance(value, (bool, np.bool_)):
         return False
     try:
@@ -32,7 +32,7 @@ def is_whole(value: Any) -> bool:
 
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
-    """A whole number in this range. TypeError, ValueError."""
+    """Return a whole number in this range. Raise TypeError or ValueError."""
     if not is_whole(value):
         raise TypeError(f"{name}={shown(value)}: a whole number from {least} "
                         f"to {most}, no text or fraction")
@@ -43,8 +43,8 @@ def whole(name: str, value: Any, least: int, most: int) -> int:
 
 
 def truth(name: str, value: Any) -> bool:
-    """True or False, also as 1 or 0. TypeError: a text, for example, is always
-    true."""
+    """Return True or False, also for 1 or 0. Raise TypeError for other types,
+    such as strings, which are always true."""
     if isinstance(value, (bool, np.bool_)) or \
             is_whole(value) and operator.index(value) in (0, 1):
         return bool(value)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of arrays as stages of a loader, compiled by numba where it is
-installed."""
+"""Functions of arrays as stages of a loader. If numba is installed, it
+compiles them."""
 from __future__ import annotations
 
 import functools
@@ -24,7 +24,7 @@ Code = Callable[..., Any]
 
 
 def find_numba() -> Any:
-    """None: it is not installed."""
+    """Return numba, or None if it is not installed."""
     if not importlib.util.find_spec("numba"):
         return None
     return importlib.import_module("numba")
@@ -32,9 +32,10 @@ def find_numba() -> Any:
 
 def compile_code(numba: Any, code: Code, threads: int, signature: Any = None,
                  parallel: bool | None = None) -> Code:
-    """Compile a function as FFCV does, without the GIL. It uses numba's threads
-    if `parallel` is True, or if that is None and the function has the attribute
-    `is_parallel`. A function that the user has compiled is returned as it is."""
+    """Compile a function as FFCV does, without the GIL. It uses numba's
+    threads if `parallel` is True, or if that is None and the function has the
+    attribute `is_parallel`. Return a function unchanged if the user has
+    compiled it."""
     if numba is None:
         warnings.warn(f"{code.__name__}: numba is not installed, so this runs "
                       "as plain Python, slowly", RuntimeWarning, stacklevel=3)
@@ -53,7 +54,7 @@ def compile_code(numba: Any, code: Code, threads: int, signature: Any = None,
     return compiled
 
 
-# NumPy's own generator, of all threads, has a state of ours.
+# Held while NumPy's global generator, which all threads share, has our state.
 _generator = threading.RLock()
 
 
@@ -82,7 +83,7 @@ def call(code: Code, arguments: Iterable[Any], seed: int, epoch: int,
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:
-    """Its memory, and no copy."""
+    """Return the tensor's memory as an array, without a copy."""
     if hasattr(value, "detach"):
         if value.device.type != "cpu":
             raise TypeError(f"{name} is on {value.device}: functions of arrays "
@@ -94,7 +95,7 @@ def _array(name: str, value: Any) -> NDArray[Any]:
 
 
 def _like(old: Any, new: Any) -> Any:
-    """A result, as the framework of what it replaces has arrays."""
+    """Convert a result to the framework of the output that it replaces."""
     if isinstance(new, np.ndarray) and hasattr(old, "detach"):
         return sys.modules["torch"].from_numpy(new)
     return new
@@ -115,10 +116,11 @@ def _replaced(batch: Any, name: str, new: Any) -> Any:
 class Compiled:
     """The result of compiled()."""
 
-    # If one function is called in the thread that iterates, all later functions
-    # of its chain are called there, too.
+    # If the iterating thread calls a function, it also calls all later
+    # functions of the chain.
     chain: Any = None
-    # Among all functions of a loader; None: its place among the transforms.
+    # Position among all functions of a loader. None: the position among the
+    # transforms.
     place: int | None = None
 
     def __init__(self, code: Code, parallel: bool) -> None:
@@ -142,8 +144,8 @@ class Compiled:
 
     def code_for(self, numba: Any, types: tuple[Any, ...],
                  shapes: dict[str, tuple[int, ...]]) -> Code:
-        """For the loader's threads, which give it these types; with the shapes
-        of outputs as they are now."""
+        """Prepare it for the loader's threads, with the current types and
+        shapes of outputs."""
         return self.code()
 
     def _given(self, batch: Any, name: str) -> Any:
@@ -154,7 +156,8 @@ class Compiled:
                                  f"output: {e}") from None
 
     def run(self, seed: int | None, place: int, batch: Any) -> Any:
-        """In the thread that iterates. Without a seed numbers are any."""
+        """Call it in the iterating thread. Without a seed, random numbers are
+        unpredictable."""
         given = [self._given(batch, name) for name in self.names]
         given = [value if isinstance(value, (int, str)) else _array(name, value)
                  for name, value in zip(self.names, given)]
@@ -171,7 +174,7 @@ class Compiled:
         return self.run(None, 0, batch)
 
     def __reduce__(self) -> Any:
-        # Where it decorates, its name is the function's.
+        # As a decorator, it has the name of the function.
         code: Any = self._plain
         module = sys.modules.get(code.__module__)
         if getattr(module, code.__qualname__, None) is self:
@@ -189,10 +192,10 @@ def compiled(code: Code | None = None, *, parallel: bool = False) -> Any:
                 if label[i] == 3:
                     image[i] //= 2
 
-    The names of its parameters are those of outputs of the pipeline, or of facts
-    of a batch: `ids`, `valid`, `epoch`, `number`, `rows`. It gets their memory,
-    and changes it in place. If it returns a value, that replaces the first
-    parameter; if it returns None, the first parameter stays.
+    The names of its parameters are the names of outputs of the pipeline, or of
+    facts of a batch: `ids`, `valid`, `epoch`, `number`, `rows`. It gets their
+    memory, and changes it in place. If it returns a value, that replaces the
+    first parameter; if it returns None, the first parameter stays.
 
     numba compiles it when the first iteration begins. The loader's threads call
     it if it returns nothing, takes no bytes, JSON, or arrays of a GPU, and all

@@ -29,8 +29,8 @@ _SCALARS = ("int", "float")
 _ARRAYS = ("ndarray", "torch_tensor")
 
 
-def _told(path: str | os.PathLike[str], name: str) -> str:
-    """A text of a mount's about its dataset."""
+def _described(path: str | os.PathLike[str], name: str) -> str:
+    """Return a file of the mount that describes its dataset."""
     try:
         with open(os.path.join(path, name), encoding="utf-8",
                   errors="surrogateescape") as f:
@@ -44,21 +44,22 @@ def _told(path: str | os.PathLike[str], name: str) -> str:
 
 
 def file_of(path: str) -> tuple[str, _beton.Dataset]:
-    """The file of a dataset on a mount, which must be what is mounted."""
-    options = _told(path, ".betonfs/options")
+    """Return the file of a dataset on a mount. Check that it is the mounted
+    one."""
+    options = _described(path, ".betonfs/options")
     of, = re.findall(r"^dataset=(.*)$", options, re.M)[:1] or [""]
-    # Control characters and backslashes are written as in /proc/mounts.
+    # The daemon escapes control characters and backslashes as in /proc/mounts.
     of = re.sub(r"\\([0-3][0-7]{2})", lambda m: chr(int(m[1], 8)), of)
-    told = json.loads(_told(path, "dataset.json"))
+    described = json.loads(_described(path, "dataset.json"))
     file = _beton.Dataset(of)
-    if file.fingerprint != told["fingerprint"]:
+    if file.fingerprint != described["fingerprint"]:
         raise make(errno.ESTALE, f"{path}: {of} is not what is mounted")
     return of, file
 
 
 def _open(path: str) -> _beton.Dataset:
-    """A FILE, or that of a dataset on a MOUNT: there, samples are files
-    already."""
+    """Return `path` if it is a FILE. For a dataset on a MOUNT, return the
+    mounted file."""
     return file_of(path)[1] if os.path.isdir(path) else _beton.Dataset(path)
 
 
@@ -73,13 +74,13 @@ def _fields(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     if not os.path.isdir(path):
         return _beton.Dataset(path).fields()
     fields: list[dict[str, Any]] = json.loads(
-        _told(path, "dataset.json"))["fields"]
+        _described(path, "dataset.json"))["fields"]
     return fields
 
 
 def _in_thread(work: Callable[[], _T]) -> _T:
-    """Call `work` in a thread that Ctrl-C abandons, for a mount whose daemon does
-    not answer holds the thread that asks."""
+    """Call `work` in a thread that Ctrl-C abandons, because a mount whose
+    daemon does not answer blocks the calling thread."""
     done: list[_T] = []
     failed: list[BaseException] = []
 
@@ -106,7 +107,8 @@ def field_facts(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 
 def class_names(fields: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names that are meant without a field's name."""
+    """Return the default class names: those of "label", or of the first field
+    with names."""
     named = [f for f in fields if f.get("classes")]
     named.sort(key=lambda f: f["name"] != "label")
     return list(named[0]["classes"]) if named else []
@@ -122,7 +124,8 @@ _FILE = "a .beton file, a list of them, or of a dataset on a mount"
 
 
 def _in_list(path: Any) -> str:
-    """As an alternative of a pattern: what is a file is that file."""
+    """Return a path as an alternative of a pattern. An existing file stands
+    for itself."""
     text = checked_path("path", path, _FILE)
     if os.path.lexists(text) or not re.search(r"[*?[{]", text):
         return re.sub(r"([*?[\]{},\\])", r"\\\1", text)
@@ -130,7 +133,7 @@ def _in_list(path: Any) -> str:
 
 
 def path_text(path: Any) -> str:
-    """The path, or the pattern that names the files of a list."""
+    """Return the path, or a pattern that matches the files of a list."""
     if not isinstance(path, (list, tuple)):
         return checked_path("path", path, _FILE)
     if not path:
@@ -143,7 +146,7 @@ def path_text(path: Any) -> str:
 # --- transforms ---
 
 def _image_of(fields: Sequence[dict[str, Any]]) -> str:
-    """The field that transforms of images are for."""
+    """Return the field whose images to transform."""
     images = [f["stem"] for f in fields if f["type"] == "rgb_image"]
     if not images:
         raise ValueError("transform= is for images, and there is no image "
@@ -156,7 +159,7 @@ def _image_of(fields: Sequence[dict[str, Any]]) -> str:
 
 
 def _target_of(fields: Sequence[dict[str, Any]]) -> str:
-    """The field that transforms of targets are for."""
+    """Return the field whose targets to transform."""
     others = [f["stem"] for f in fields if f["type"] != "rgb_image"]
     if len(others) == 1:
         return str(others[0])
@@ -176,7 +179,7 @@ def _function(name: str, value: Any, of: str) -> Any:
 
 
 class _Transforms:
-    """The transforms of a sample, with the arguments of torchvision's
+    """Return the transforms of a sample, from the arguments of torchvision's
     datasets."""
 
     def __init__(self, fields: Sequence[dict[str, Any]],
@@ -208,7 +211,7 @@ class _Transforms:
         return sample
 
 
-# Attributes of torchvision's and Hugging Face's datasets.
+# Attributes of torchvision's and Hugging Face's datasets, for hints.
 _ATTRIBUTES = {
     **dict.fromkeys(("targets", "labels"),
                     'column("label") has the values of a field'),
@@ -222,10 +225,10 @@ _ATTRIBUTES = {
 
 
 class SampleSequence(Sequence[dict[str, Any]]):
-    """Samples by number; a slice is a list of them."""
+    """Samples by number. A slice results in a list."""
 
     def _other_use(self, i: Any) -> str:
-        """A hint for an index that is no number."""
+        """Return a hint for an index that is not a number."""
         if isinstance(i, (list, tuple)) or hasattr(i, "__array__"):
             return ", or a slice; Dataset.get_batch() takes a list of numbers"
         return ", or a slice"
@@ -260,15 +263,15 @@ class Dataset(SampleSequence):
 
     If `path` is a dataset on a mount, the Dataset opens the mounted file, which
     this process must be able to read, too. A list of files with the same fields,
-    or a pattern such as "train-*.beton", is one dataset. Its files follow each
-    other as in betonfs(8).
+    or a pattern such as "train-*.beton", is one dataset. The order of its files
+    is that of betonfs(8).
 
         dataset = betonfs.Dataset("train.beton")
         dataset[42]["image"], len(dataset), dataset.fields
 
     ``dataset[i]`` is a dict of field names to values: int, float, images as
-    uint8 arrays of (height, width, 3), arrays as they were written, also
-    those of differing lengths, bytes, and JSON parsed. A slice is a list of those.
+    uint8 arrays of (height, width, 3), arrays (also those of differing
+    lengths), bytes, and parsed JSON. A slice results in a list of dicts.
 
     transform, target_transform, transforms
         Functions of a PIL image, of a target, or of both, as in torchvision's
@@ -317,7 +320,7 @@ class Dataset(SampleSequence):
 
     @property
     def _core(self) -> _beton.Dataset:
-        # A child of fork() has none of the threads that read.
+        # A child of fork() lacks the reading threads.
         if self._pid != os.getpid():
             self._open(self._file.fingerprint)
         return self._file
@@ -369,7 +372,7 @@ class Dataset(SampleSequence):
                 f"dataset[0][{i!r}] that of a sample"
         return super()._other_use(i)
 
-    # Where types are checked, there are no other attributes.
+    # Type checkers must not see this function.
     if not TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any:
             hint = _ATTRIBUTES.get(name, "its fields are in dataset[i] and "
@@ -488,8 +491,8 @@ class Dataset(SampleSequence):
 
         `samples` is a bool mask of one value per sample, a list, array, range
         or slice of numbers, or a torch.utils.data.Subset of this dataset.
-        Raises IndexError for a number that there is not, and ValueError for a
-        mask of another length or a Subset of another dataset.
+        Raises IndexError for a missing sample, and ValueError for a mask of
+        another length or a Subset of another dataset.
 
             dataset.subset(dataset.column("label") < 10)
         """
@@ -554,7 +557,8 @@ class Dataset(SampleSequence):
 
 
 def reopen_dataset(fingerprint: str, *arguments: Any) -> Dataset:
-    """A Dataset of these arguments, whose samples must be the same ones."""
+    """Open a Dataset with these arguments. It must contain the same
+    samples."""
     dataset = Dataset(*arguments)
     dataset._open(fingerprint)
     return dataset

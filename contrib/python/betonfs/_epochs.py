@@ -9,16 +9,16 @@ from typing import Any, Self
 
 
 class Epochs(ABC):
-    """Gives batches, one sequence of them at a time."""
+    """Iterate over batches, with one iteration at a time."""
 
     @abstractmethod
     def _next(self, turn: int) -> Any:
-        """A batch; None at the end of the epoch. RuntimeError: another one
-        iterates, or has moved it, since it was this one's turn."""
+        """Return a batch, or None at the end of the epoch. Raise RuntimeError
+        if another iteration has begun, or if the position has changed."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends its threads. Batches that are kept stay valid."""
+        """End its threads. Batches that you hold stay valid."""
 
     def __enter__(self) -> Self:
         return self
@@ -30,7 +30,7 @@ class Epochs(ABC):
 
 
 class Epoch(Iterator[Any]):
-    """The rest of the one that it stands in."""
+    """Continue the current epoch."""
 
     __slots__ = ("_of", "_turn", "_over")
 

@@ -8,11 +8,11 @@ from typing import Any
 
 
 class BetonError(OSError):
-    """A dataset, a batch or a mount cannot be read. `errno` is the kind of
+    """A dataset, a batch or a mount is unreadable. `errno` is the kind of
     failure. `strerror` describes it, with file and position.
 
-    If Python has a class of its own for an errno, the error is an instance of
-    that class, too: `except FileNotFoundError` works.
+    If Python has a class for an errno, the error is also an instance of that
+    class: `except FileNotFoundError` works.
 
         try:
             loader = betonfs.Loader("train.beton")
@@ -21,7 +21,7 @@ class BetonError(OSError):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Those classes cannot be found by their names.
+        # Pickle cannot find these classes by their names.
         return make, self.args, self.__dict__
 
 
@@ -53,7 +53,7 @@ _CLASSES: dict[int, type[BetonError]] = {
     errno.EEXIST: _Exists,
 }
 
-# Errors in the arguments of the caller, and not in the data.
+# Error numbers of wrong arguments, in contrast to damaged data.
 _VALUES = {errno.EINVAL}
 
 
@@ -73,7 +73,7 @@ def _is_mounted(path: str) -> bool:
 
 
 def _hint(path: str, code: int | None) -> str:
-    """More of a path that is no dataset."""
+    """Return advice about a path that is not a dataset."""
     if code == errno.ENOENT and "://" in path:
         return "a path is a file of this machine or a dataset on a mount: " \
             "copy it, or mount the store"
@@ -87,6 +87,6 @@ def _hint(path: str, code: int | None) -> str:
 
 
 def explain(error: BetonError, path: str) -> Exception:
-    """The error of a path that cannot be opened, with what to do."""
+    """Make the error of a path that does not open, with advice."""
     hint = _hint(path, error.errno)
     return make(error.errno or errno.EIO, f"{path}: {hint}") if hint else error

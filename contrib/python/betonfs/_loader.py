@@ -26,7 +26,7 @@ from ._options import (Subset, SubsetFile, batch_size_of, device_text,
                        tell_ignored, why_empty)
 from ._pipeline import Pipeline, pipeline_text, tell_mistakes
 from ._pool import Pool
-from ._ranks import (check_caller, check_place, place, tell_disagreement,
+from ._ranks import (check_caller, check_place, place, warn_of_disagreement,
                      worker_place)
 from ._show import ROWS, Shown
 from ._torchvision import tell_torchvision
@@ -85,7 +85,7 @@ def _functions(transforms: object) -> tuple[Callable[[Any], Any], ...]:
 
 
 def _lengths(path: str, lengths: str | ArrayLike | None) -> Any:
-    """Numbers by which the samples are sorted, one for each."""
+    """Return the lengths by which to sort the samples, one for each."""
     if lengths is None:
         return None
     if isinstance(lengths, str):
@@ -104,7 +104,7 @@ def _register() -> None:
         data.IterableDataset.register(Loader)
 
 
-# Arguments whose value is that of the time of opening.
+# Arguments that you cannot change after the open.
 _FIXED = frozenset(("drop_last", "epoch", "order", "pipeline", "seed", "subset",
                     "transforms", "weights"))
 
@@ -129,7 +129,7 @@ class Loader(Epochs):
     path
         The ``.beton`` file, or the directory of a dataset on a mount. A list
         of files with the same fields, or a pattern such as "train-*.beton", is
-        one dataset. Its files follow each other in the order of betonfs(8).
+        one dataset. The order of its files is that of betonfs(8).
     batch_size
         Samples per batch (default: 256).
     order
@@ -150,10 +150,10 @@ class Loader(Epochs):
         drop_last=False and pad="drop".
     pad
         If drop_last is False, the number of batches may not be a multiple of
-        the number of ranks. "drop": each sample comes once over all ranks, and
-        a rank may have one batch less. "repeat": all ranks have equally many
-        batches; some of the last batches repeat samples, for which
-        ``batch.valid`` is False.
+        the number of ranks. "drop": all ranks together get each sample once,
+        and a rank may get one batch less than others. "repeat": all ranks get
+        the same number of batches; some of the last ones repeat samples, for
+        which ``batch.valid`` is False.
     weights, num_samples
         Draw samples with replacement. `weights` has a number from 0 for each
         sample of the dataset, or of the subset. An epoch has `num_samples`
@@ -385,14 +385,14 @@ class Loader(Epochs):
                             tuple(o["is_list"] for o in self._outputs)
                             if any(o["ragged"] for o in self._outputs) else (),
                             convert, as_tuple, self.path)
-        # Also when the program ends.
+        # Also close the loaders when the program ends.
         self._finalizer = weakref.finalize(self, self._core.close)
         tell_ignored(spec, self.spec)
         tell_mistakes(self._text, bool(train), self._outputs)
         tell_torchvision(self.transforms, self._outputs)
         if rank is None:
-            tell_disagreement(self.rank, self.state_dict()["fingerprint"],
-                              self.spec)
+            warn_of_disagreement(self.rank, self.state_dict()["fingerprint"],
+                                 self.spec)
         _register()
         self._tell()
 
@@ -450,7 +450,7 @@ class Loader(Epochs):
         return Epoch(self, self._core.begin_epoch())
 
     def _begin(self) -> int:
-        """Whose turn it is then; from where it stands."""
+        """Let the new iterator start at the current position."""
         self._pool.start(self._core)
         return self._core.begin()
 
@@ -490,13 +490,13 @@ class Loader(Epochs):
                 _log.warning("%s", text)
 
     def _matters(self, level: int, text: str) -> bool:
-        # An error that is raised need not be logged, too.
+        # Do not log an error that is raised.
         return level != _ERROR or self._arguments["on_error"] != "raise"
 
     # --- its place ---
 
     def _upcoming(self) -> int:
-        """The epoch that the next batch is of, when the last one is over."""
+        """The epoch of the next batch, also between two epochs."""
         state = self.state_dict()
         over = state["batches"] >= self._core.info()["batches"]
         return int(state["epoch"]) + int(over)
@@ -645,7 +645,7 @@ class Loader(Epochs):
                 f"{info['steps']} batches of {outputs}; "
                 f"{info['workers']} workers{rank}>")
 
-    # Where types are checked, there are no other attributes.
+    # Type checkers must not see this function.
     if not TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any:
             hint = LOADER_ATTRIBUTES.get(name)

@@ -15,14 +15,14 @@ from ._options import whole_weights
 from ._random import WEYL, key, mix
 from ._words import known_words
 
-# Draws that are made at a time.
+# Number of draws to compute at a time.
 _BLOCK = 4096
-# So that no other use of a seed has the same numbers, beton-orders(7).
+# Separates these random numbers from other uses of the seed, beton-orders(7).
 _FOR_MIX = 3
 
 
 class _Draws:
-    """Which loader each step of an epoch is of."""
+    """The loader of each step of an epoch."""
 
     def __init__(self, seed: int, weights: ArrayLike) -> None:
         self._seed = seed
@@ -32,7 +32,7 @@ class _Draws:
         self._blocks: dict[tuple[int, int], NDArray[np.intp]] = {}
 
     def block(self, epoch: int, number: int) -> NDArray[np.intp]:
-        """Steps from _BLOCK * number on."""
+        """Draw the steps from _BLOCK * number on."""
         found = self._blocks.get((epoch, number))
         if found is None:
             at = np.arange(number * _BLOCK + 1, (number + 1) * _BLOCK + 1,
@@ -51,7 +51,8 @@ class _Draws:
 
     def length(self, epoch: int, lengths: Sequence[int], cycle: bool
                ) -> tuple[int, NDArray[np.int64]]:
-        """Steps of an epoch, and how many are of each loader."""
+        """Return the number of steps of an epoch, and the number for each
+        loader."""
         most = np.array(lengths, np.int64)
         counts = np.zeros(len(most), np.int64)
         number = 0
@@ -59,7 +60,8 @@ class _Draws:
             drawn = self.block(epoch, number)
             ones = drawn[:, None] == np.arange(len(most))
             after = counts + np.cumsum(ones, 0)
-            # Where one more is drawn than there are, or where all are.
+            # Find the first step that draws from an exhausted loader, or after
+            # which all are exhausted.
             over = (after >= most).all(1) if cycle else (after > most).any(1)
             if over.any():
                 last = int(over.argmax())
@@ -71,7 +73,7 @@ class _Draws:
 
 
 def _loaders(given: Any) -> tuple[Loader, ...]:
-    """The loaders of a mix, each once."""
+    """Check the loaders of a mix. Each may occur once."""
     if isinstance(given, Epochs) or not isinstance(given, (list, tuple)):
         raise TypeError(f"loaders={shown(given)}: a list of loaders, such as "
                         "[betonfs.Loader(a), betonfs.Loader(b)]")
@@ -106,10 +108,10 @@ class Mix(Epochs):
     seed
         Seed of the draws (default: 0). The loaders have seeds of their own.
     cycle
-        False: the epoch ends when a batch is drawn from a loader that has no
-        more; then all loaders begin their next epoch. True: the epoch ends when
-        each loader has been drawn as often as it has batches. A loader that
-        ends before begins its next epoch. In the mix's next epoch, all loaders
+        False: the epoch ends when the mix draws an exhausted loader. Then all
+        loaders begin their next epoch. True: the epoch ends when the mix has
+        drawn each loader as often as it has batches. A loader that ends
+        earlier begins its next epoch. In the mix's next epoch, all loaders
         continue at their positions.
     """
 
@@ -149,8 +151,8 @@ class Mix(Epochs):
     # --- batches ---
 
     def __len__(self) -> int:
-        """Batches of this rank in a whole epoch, the one that is under way or
-        next; by chance it differs from epoch to epoch."""
+        """Batches of this rank in the current or next epoch. The number is
+        random and differs between epochs."""
         return self._length(self._epoch)[0]
 
     def _length(self, epoch: int) -> tuple[int, NDArray[np.int64]]:
@@ -214,8 +216,7 @@ class Mix(Epochs):
 
     def _rest(self, loader: Loader, state: Mapping[str, Any],
               epoch: int) -> int:
-        """Steps that are left of a loader's epoch; where they cycle, of the one
-        that its next batch is of."""
+        """Return the remaining steps of a loader's epoch. If cycle is True, this is the epoch of its next batch."""
         batches = loader._core.info()["batches"]
         left: int = batches - state["batches"]
         if left <= 0 or not (self.cycle or state["epoch"] == epoch):
@@ -227,22 +228,22 @@ class Mix(Epochs):
     def _stand(self, epoch: int, states: Sequence[Mapping[str, Any]]) -> None:
         self._epoch = epoch
         self._step = 0
-        # Batches of each in this epoch, of all ranks.
+        # Batches of each loader in this epoch, of all ranks.
         self._taken = [0] * len(self.loaders)
         self._left = [self._rest(x, state, epoch)
                       for x, state in zip(self.loaders, states)]
         self._fresh = True
 
     def _begin(self, epoch: int) -> None:
-        """The loaders are where the one before it ended."""
+        """Begin an epoch. The loaders are at the end of the previous one."""
         if not self.cycle:
             for loader in self.loaders:
                 loader.set_epoch(epoch)
         self._stand(epoch, [x.state_dict() for x in self.loaders])
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration is of this epoch, from its start; or its rest, if
-        a state of it was loaded."""
+        """Set the epoch of the next iteration. It starts at the epoch's
+        beginning. If you loaded a state of this epoch, it continues there."""
         with self._lock:
             self._turn += 1
             if self._fresh and self._epoch == epoch:
@@ -252,7 +253,7 @@ class Mix(Epochs):
             self._begin(epoch)
 
     def _replay(self, epoch: int) -> None:
-        """Has each loader where it is when so many epochs are over."""
+        """Move each loader to its position after so many epochs."""
         taken = np.zeros(len(self.loaders), np.int64)
         for e in range(epoch):
             taken += self._length(e)[1]
@@ -295,7 +296,7 @@ class Mix(Epochs):
             self._stand(state["epoch"], state["loaders"])
             self._step = state["steps"]
             self._taken = list(state["batches"])
-            # An end is the start of what follows.
+            # The end of an epoch is the start of the next one.
             if self._step and self._is_over(self._draws.at(self._epoch,
                                                            self._step)):
                 self._begin(self._epoch + 1)
@@ -303,7 +304,7 @@ class Mix(Epochs):
     # --- facts ---
 
     def stats(self) -> list[dict[str, Any]]:
-        """Those of the loaders, in their order."""
+        """The statistics of the loaders, in their order."""
         return [x.stats() for x in self.loaders]
 
     def __repr__(self) -> str:
@@ -315,7 +316,7 @@ class Mix(Epochs):
     # --- the end ---
 
     def close(self) -> None:
-        """Closes the loaders. Batches that are kept stay valid."""
+        """Close the loaders. Batches that you hold stay valid."""
         for loader in self.loaders:
             loader.close()
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _beton
-from ._options import word_or_string
+from ._options import identifier_or_string
 from ._words import nearest
 
 
@@ -189,7 +189,7 @@ def _argument(op: str, param: Mapping[str, Any], value: Any) -> str:
     if isinstance(value, enum.Enum):    # torchvision's and Pillow's words
         value = _WORDS.get(value.name.lower(), value.name.lower())
     text = _operations(op, value) if param["kind"] == "operations" \
-        else word_or_string(_spelled(value))
+        else identifier_or_string(_spelled(value))
     return text if param["default"] is None else f"{param['name']}={text}"
 
 

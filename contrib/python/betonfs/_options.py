@@ -26,18 +26,18 @@ class Part(Protocol):
 
 Subset = str | range | slice | Iterable[int] | Part
 
-_WORD = re.compile(r"[\w.+-]+", re.ASCII)
+_IDENTIFIER = re.compile(r"[\w.+-]+", re.ASCII)
 
 # Greatest number of samples of a dataset, see beton(5).
 _SAMPLES_MAX = 1 << 36
 
-# Keys of a spec that only some orders use.
+# Keys of a spec, and the orders that use them.
 _ORDERS_OF = {"block": "quasi_random", "window": "quasi_random",
               "num_samples": "weighted", "bucket": "bucketed"}
 
 
 def spec_keys(spec: str | None) -> list[str]:
-    """The keys of a text, by their present names."""
+    """Parse a spec to a dict. Old names of keys become the current ones."""
     given = [part.partition("=")[0].strip() for part in (spec or "").split(",")]
     return ["num_samples" if key == "draws" else key for key in given]
 
@@ -54,7 +54,8 @@ def _order(name: str, value: Any) -> str:
     return value
 
 
-# Keys of a spec, as arguments: their name, and what checks a value.
+# Arguments that are keys of a spec: their name there, and the check of the
+# value.
 _KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "order": ("order", _order),
     "batch": ("batch_size", lambda name, v: whole(name, v, 1, 1 << 20)),
@@ -66,7 +67,7 @@ _KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
 
 
 def spec_text(spec: str | None, **keys: Any) -> str:
-    """The keys that are given, after those of `spec`, if that is given."""
+    """Return a spec: the keys of `spec`, then those of other arguments."""
     if not isinstance(spec, str | None):
         raise TypeError(f"spec={spec!r}: a text, such as "
                         '"order=quasi_random,window=64MiB"')
@@ -84,7 +85,7 @@ def spec_text(spec: str | None, **keys: Any) -> str:
 
 
 def seed_of(generator: Any) -> int:
-    """The seed of a torch.Generator."""
+    """Return the seed of a torch.Generator."""
     seed = getattr(generator, "initial_seed", None)
     if not callable(seed):
         raise TypeError(f"generator={shown(generator)}: a torch.Generator, "
@@ -93,17 +94,19 @@ def seed_of(generator: Any) -> int:
 
 
 def quoted(name: str) -> str:
-    """The name as a string of a pipeline, which is a field where it is first."""
+    """Quote a field name for a pipeline string."""
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def word_or_string(text: str) -> str:
-    """The text as it is, or as a string where it is no identifier of a pipeline."""
-    return text if _WORD.fullmatch(text) else quoted(text)
+def identifier_or_string(text: str) -> str:
+    """Return an identifier of a pipeline unchanged, and quote any other
+    string."""
+    return text if _IDENTIFIER.fullmatch(text) else quoted(text)
 
 
 def device_text(device: Any) -> str | None:
-    """Return a device as <beton/loader.h> has it; N is that GPU."""
+    """Return a device in the form of <beton/loader.h>. A number N means that
+    GPU."""
     if device == "":
         raise ValueError("device='': there are cpu, cuda, and cuda:N")
     if isinstance(device, int) and not isinstance(device, bool):
@@ -113,7 +116,7 @@ def device_text(device: Any) -> str | None:
 
 
 def _numbers(weights: Any) -> NDArray[np.float64]:
-    """Weights as an array of one dimension."""
+    """Return weights as an array of one dimension."""
     if hasattr(weights, "detach"):
         weights = weights.detach().cpu()
     try:
@@ -132,8 +135,9 @@ def _numbers(weights: Any) -> NDArray[np.float64]:
 
 
 def whole_weights(weights: ArrayLike, bits: int = 62) -> NDArray[np.uint64]:
-    """Whole numbers in the ratios of the weights, of together about 2^bits. Only
-    powers of two are multiplied by, which is exact everywhere."""
+    """Return whole numbers in the ratios of the weights, with a sum of about
+    2^bits. Multiplies only by powers of two, which is exact on every
+    machine."""
     given = _numbers(weights)
     wrong = np.flatnonzero(~(np.isfinite(given) & (given >= 0)))
     if wrong.size:
@@ -143,7 +147,7 @@ def whole_weights(weights: ArrayLike, bits: int = 62) -> NDArray[np.uint64]:
         raise ValueError("weights are numbers from 0, and not all 0")
     bits -= (len(given) - 1).bit_length()
     _, exponent = np.frexp(given.max())
-    # A weight that is not 0 does not become 0.
+    # A positive weight must not become 0.
     scaled = np.ceil(np.ldexp(given, bits - int(exponent)))
     return np.asarray(scaled.astype(np.uint64))
 
@@ -153,8 +157,8 @@ def is_part(value: Any) -> bool:
 
 
 def part_ids(part: Any) -> tuple[Any, Any]:
-    """Sample numbers of a Subset, also of one of a Subset, and the dataset that
-    they are of."""
+    """Return the sample numbers of a Subset, which may be nested, and its
+    dataset."""
     ids = np.asarray(part.indices)
     while is_part(part.dataset):
         part = part.dataset
@@ -176,7 +180,7 @@ def check_part(of: Any, samples: int, fingerprint: str | None) -> None:
 
 
 def _id_array(ids: Any) -> NDArray[Any]:
-    """The array of a list, of a tensor, or of anything that is iterated."""
+    """Return the array of a list, a tensor or any iterable."""
     if isinstance(ids, (bytes, bytearray)):
         raise TypeError(f"subset={shown(ids)}: a text of str, such as "
                         '"0-100", or a list of sample numbers')
@@ -224,7 +228,8 @@ def _check_ids(ids: NDArray[Any]) -> None:
 
 
 def length_array(lengths: ArrayLike) -> NDArray[Any]:
-    """The lengths of samples. ValueError: they are not one number each."""
+    """Return the lengths of samples. Raise ValueError unless there is one
+    number for each."""
     own = np.asarray(lengths)
     if own.ndim != 1 or own.dtype.kind not in "iuf" or not own.size \
             or (own.dtype.kind == "f" and not np.isfinite(own).all()):
@@ -243,7 +248,7 @@ def _range_of(text: str) -> range:
 
 
 def by_length(subset: Subset | None, lengths: NDArray[Any]) -> NDArray[Any]:
-    """The samples in order of length, of equal ones as they were."""
+    """Return the samples in order of length. The sort is stable."""
     if isinstance(subset, str):
         subset = _range_of(subset)
     if isinstance(subset, slice):
@@ -341,7 +346,7 @@ class SubsetFile:
         self.file = f"ids:/proc/self/fd/{self._fd}"
 
     def named(self, text: str) -> str:
-        """A message of the library's, by what the user gave."""
+        """Replace the library's terms in a message by the user's arguments."""
         name = self.kind if self.samples \
             and self.kind in ("weights", "lengths") else "subset"
         text = re.sub(rf"/proc/self/fd/{self._fd}:(\d+)",
@@ -351,8 +356,8 @@ class SubsetFile:
         return text.replace(f"/proc/self/fd/{self._fd}", name)
 
     def check(self, samples: int, fingerprint: str | None) -> None:
-        """Raise ValueError if it is of another dataset than the one with this
-        fingerprint, or of one of another size. None: any has it."""
+        """Raise ValueError if it belongs to another dataset than the one with
+        this fingerprint, or to one of another size. None matches all."""
         if self.samples not in (None, samples):
             raise ValueError(f"{self.samples} {self.kind} for {samples} "
                              "samples")
@@ -368,7 +373,7 @@ class SubsetFile:
 
 
 def tell_ignored(given: str | None, spec: str) -> None:
-    """Warn of keys that the order of a full spec does not use."""
+    """Warn about keys that the order of a complete spec does not use."""
     used = spec_keys(spec)
     for part in (given or "").split(","):
         key, = spec_keys(part)
@@ -380,7 +385,7 @@ def tell_ignored(given: str | None, spec: str) -> None:
 
 
 def batch_size_of(spec: str) -> int:
-    """The batch size of a full spec."""
+    """Return the batch size of a complete spec."""
     found = re.search(r"\bbatch=(\d+)", spec)
     assert found
     return int(found[1])
@@ -388,8 +393,8 @@ def batch_size_of(spec: str) -> int:
 
 def why_empty(spec: str, samples: int, given: int | None, batches: int,
               world_size: int) -> str:
-    """Why no epoch has a batch: of a dataset of `samples` and a subset of
-    `given`, if that is known."""
+    """Return the reason why no epoch has a batch. The dataset has `samples`
+    samples, and the subset has `given`, or None without a subset."""
     batch = batch_size_of(spec)
     if batches:
         return (f"an epoch has {batches} batches for {world_size} ranks, and "

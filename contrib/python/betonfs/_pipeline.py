@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Loader's pipeline, as the text of the library."""
+"""Convert the pipeline of a Loader to a pipeline string of the library."""
 from __future__ import annotations
 
 import re
@@ -11,7 +11,7 @@ from ._dataset import field_facts
 from ._checks import shown
 from ._ops import (as_text, called, is_uncalled, meant,
                    random_operations)
-from ._options import quoted, word_or_string
+from ._options import quoted, identifier_or_string
 from ._words import nearest
 
 Text = str | Sequence[str]
@@ -29,8 +29,8 @@ Pipeline = Text | Outputs
 
 _EXAMPLE = '"random_resized_crop(224) | flip | float | chw"'
 
-# The first word or string of a statement, and what makes it an operation: an
-# argument list, or the function of a file.
+# The first identifier or string of a statement. An argument list, or the
+# function of a file, after it marks an operation.
 _FIRST = re.compile(
     r'[ \t\r]*(?:"((?:\\["\\]|[^"\n])*)"(?![ \t\r]*[.(])'
     r'|([\w.+-]++)(?![ \t\r]*\())', re.ASCII)
@@ -48,7 +48,7 @@ def _is_of(value: Any, *packages: str) -> bool:
 
 
 def _wrong(value: Any) -> TypeError:
-    """For an operation that is no text."""
+    """Return the message for an operation that is not a string."""
     kind = _kind(value)
     if _is_of(value, "betonfs.ffcv", "ffcv"):
         return TypeError(f"pipeline: {kind} is an operation of FFCV, which "
@@ -66,7 +66,7 @@ def _wrong(value: Any) -> TypeError:
 
 
 def _text(value: Any) -> str:
-    """Return a text, or several of them one after the other."""
+    """Return a string. Join a list of strings."""
     if isinstance(value, str):
         if "\0" in value:
             raise ValueError(f"pipeline: {shown(value)} has a NUL character")
@@ -95,13 +95,13 @@ def _groups_of_mixtures(text: str) -> list[str]:
             for name, group in found if name in _MIXTURES]
 
 
-# Operations on colors, for which 255 is white.
+# Operations on colors that expect white at 255.
 _COLORS = ("brightness", "contrast", "grayscale", "invert", "normalize",
            "saturation", "solarize")
 
 
 def _colors_after_normalize(text: str) -> str | None:
-    """The first operation on colors that a statement has after normalize."""
+    """Return the first operation on colors after normalize in a statement."""
     for statement in re.split(r"[;\n]", text):
         names = [name for name, _ in called(statement)]
         after = names[names.index("normalize") + 1:] \
@@ -113,7 +113,7 @@ def _colors_after_normalize(text: str) -> str | None:
 
 
 def _mixtures_that_differ(text: str) -> list[str]:
-    """The names of mixtures, if not all statements that mix have the same."""
+    """Return the names of mixtures, if the statements use different ones."""
     found = {tuple(name for name, _ in called(statement) if name in _MIXTURES)
              for statement in re.split(r"[;\n]", text)} - {()}
     return sorted({name for names in found for name in names}) \
@@ -125,15 +125,15 @@ _FIXED = {"excerpt": "at=center", "window": "at=center",
 
 
 def _instead(names: Sequence[str]) -> str:
-    """The operations of validation that replace random ones."""
+    """Operations for validation, and the random ones that they replace."""
     return ", ".join(dict.fromkeys(
         _FIXED.get(name, "resize and center_crop") for name in names))
 
 
 def tell_mistakes(text: str | None, train: bool,
                   outputs: Sequence[Mapping[str, Any]]) -> None:
-    """Warn of validation with random numbers, of images that are mixed without
-    their labels, and of colors that are none any more."""
+    """Warn about validation with random numbers, about images that are mixed
+    without their labels, and about operations on colors after normalize."""
     names = [] if train else random_operations(text or "")
     if names:
         warnings.warn(
@@ -170,8 +170,8 @@ def tell_mistakes(text: str | None, train: bool,
 # --- a dict ---
 
 class _Fields:
-    """The words that a pipeline has for the fields: those of file names, and
-    those of the dataset."""
+    """Return the names of the fields in pipeline strings: their file-name
+    forms, and their names in the dataset."""
 
     def __init__(self, facts: Sequence[Mapping[str, Any]]) -> None:
         self.stems = {field["stem"]: field["stem"] for field in facts}
@@ -181,13 +181,15 @@ class _Fields:
                        if not field.get("unusable")]
 
     def first(self, text: str) -> str | None:
-        """The file-name form of the field that a statement begins with, or None."""
+        """Return the file-name form of the field at the start of a statement,
+        or None."""
         word = _first_word(text)
         return None if word is None else self.stems.get(word)
 
 
 def _first_word(text: str) -> str | None:
-    """The first word of a statement, unless it must be an operation."""
+    """Return the first identifier of a statement, unless it must be an
+    operation."""
     found = _FIRST.match(text)
     if not found:
         return None
@@ -196,7 +198,7 @@ def _first_word(text: str) -> str | None:
 
 
 def _unknown(name: str, text: str | None, fields: _Fields) -> ValueError:
-    """For an output of no field."""
+    """Return the message for an output without a field."""
     why = f"pipeline: the dataset has no field {name!r}; there are " \
         + ", ".join(fields.stems)
     parts = [part.strip(" ()") for part in name.split(",")]
@@ -219,7 +221,7 @@ def _unknown(name: str, text: str | None, fields: _Fields) -> ValueError:
 def _statement(name: str, text: str | None, fields: _Fields,
                used: set[str]) -> str:
     own = fields.stems.get(name)
-    output = word_or_string(name)
+    output = identifier_or_string(name)
     if text is None:
         if own is None:
             raise _unknown(name, text, fields)
@@ -237,18 +239,18 @@ def _statement(name: str, text: str | None, fields: _Fields,
 
 
 def _member(text: str, fields: _Fields, used: set[str]) -> str:
-    """A field of a statement of several, with operations of its own."""
+    """A field of a statement of several fields, with separate operations."""
     stem = fields.first(text)
     if stem is None:
         raise _unknown(text, None, fields)
     used.add(stem)
     name = text.strip()
-    return word_or_string(name) if name in fields.stems else name
+    return identifier_or_string(name) if name in fields.stems else name
 
 
 def _statement_of(names: tuple[str, ...], text: str | None, fields: _Fields,
                   used: set[str]) -> str:
-    """The statement of several fields, which share random numbers."""
+    """Return the statement of several fields, which share random numbers."""
     if text is None:
         return "\n".join(_statement(name, None, fields, used)
                          for name in names)
@@ -294,5 +296,5 @@ def pipeline_text(pipeline: Pipeline | None, path: str) -> str | None:
         return None
     if not isinstance(pipeline, Mapping):
         return _text(cast(Text, pipeline))
-    # A text may end in a comment, which ends with the line.
+    # End a comment at the end of a string with a newline.
     return "\n".join(_statements(pipeline, _Fields(field_facts(path))))

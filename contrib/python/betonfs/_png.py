@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PNGs of arrays, without loss: masks, and images of 16 bits."""
+"""Encode arrays as PNG without loss: masks, and images of 16 bits."""
 from __future__ import annotations
 
 import struct
@@ -21,7 +21,8 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def encode(pixels: NDArray[Any]) -> bytes:
-    """The PNG of uint8 or uint16, (height, width) or (height, width, 3)."""
+    """Return the PNG of a uint8 or uint16 array, (height, width) or (height,
+    width, 3)."""
     height, width = pixels.shape[:2]
     big = np.ascontiguousarray(pixels, pixels.dtype.newbyteorder(">"))
     rows = big.reshape(height, -1).view(np.uint8)
@@ -43,7 +44,7 @@ def _array_of(value: Any) -> NDArray[Any]:
 
 
 def _narrowed(a: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers as uint8, or as uint16 if one needs it."""
+    """Convert whole numbers to uint8, or to uint16 if one is above 255."""
     if a.dtype in (np.uint8, np.uint16):
         return a
     if a.dtype.kind not in "biu":
@@ -56,7 +57,7 @@ def _narrowed(a: NDArray[Any]) -> NDArray[Any]:
 
 
 def stored(value: Any, is_mask: bool) -> bytes:
-    """The PNG of an array or of a PIL image; of bytes, those bytes."""
+    """Return the PNG of an array or a PIL image. Return bytes unchanged."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         if bytes(value[:8]) != _SIGNATURE:
             raise ValueError("the bytes are no PNG")
@@ -73,7 +74,7 @@ def stored(value: Any, is_mask: bool) -> bytes:
 
 
 def joined(images: Sequence[bytes]) -> bytes:
-    """Several images as one value of a bytes field, beton-grids(7)."""
+    """Join several images to one value of a bytes field, beton-grids(7)."""
     if not images:
         raise ValueError("a list of no image")
     sizes = np.array([len(images), *map(len, images)], "<u4")

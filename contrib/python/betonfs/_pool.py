@@ -51,7 +51,7 @@ def callback(_, address, why, size):
         return -EIO
     return 0
 """
-# Shapes may be others in another epoch.
+# Shapes can change between epochs.
 _ARRAY = """\
     shape = carray(at(tensors[{i}].shape), {ndim}, int64)
     array{i} = carray(at(tensors[{i}].data), ({shape}), dtype{i})
@@ -92,11 +92,11 @@ Outputs = tuple[Output, ...]
 
 
 class Refused(Exception):
-    """It is not for the pool."""
+    """The loader's threads cannot run the function."""
 
 
 def type_of(numba: Any, outputs: Outputs, name: str) -> Any:
-    """The numba type of a parameter."""
+    """Return the numba type of a parameter."""
     types = numba.types
     if name in _FACTS:
         return {"ids": types.int64[::1], "valid": types.bool_[::1]}.get(
@@ -108,8 +108,8 @@ def type_of(numba: Any, outputs: Outputs, name: str) -> Any:
 
 
 def check(numba: Any, stage: Stage, given: tuple[Any, ...]) -> None:
-    """Compiles it. Raises Refused if it gives a result, or enters threads of
-    numba's own, which may be entered by one thread at a time."""
+    """Compile it. Raise Refused if it returns a result, or if it uses numba's
+    threads, which serve one thread at a time."""
     stage.code.compile(given)
     compiled = stage.code.overloads[given]
     if compiled.signature.return_type != numba.types.none \
@@ -118,7 +118,7 @@ def check(numba: Any, stage: Stage, given: tuple[Any, ...]) -> None:
 
 
 def _pointer(numba: Any) -> Any:
-    """Makes one of an address."""
+    """Make a typed pointer from an address."""
     def at(typing: Any, address: Any) -> Any:
         def make(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             to = context.get_value_type(signature.return_type)
@@ -128,7 +128,8 @@ def _pointer(numba: Any) -> Any:
 
 
 def _errors(stages: tuple[Stage, ...]) -> Any:
-    """The error message of each stage, as rows of bytes that end with 0."""
+    """Return the error message of each stage, as rows of bytes that end with
+    0."""
     messages = [f"{s.name}() raised an exception".encode() for s in stages]
     rows = np.zeros((len(messages), max(map(len, messages)) + 1), np.uint8)
     for row, text in zip(rows, messages):
@@ -136,7 +137,7 @@ def _errors(stages: tuple[Stage, ...]) -> Any:
     return rows
 
 
-# Loaders are opened again, for a look and after a change.
+# Users reopen loaders, for example after a change.
 @functools.lru_cache(16)
 def compile_callback(numba: Any, stages: tuple[Stage, ...], outputs: Outputs,
                  seed: int) -> Any:
@@ -183,7 +184,8 @@ class Pool:
         self._lock = threading.Lock()
 
     def start(self, core: _beton.Loader) -> None:
-        """Once; threads of a loader that was opened for it wait for this."""
+        """Set the batch callback once. The threads of the loader wait for
+        it."""
         with self._lock:
             if not self._started:
                 self._start(core)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that make samples, each by its number. Not threads: datasets are
-written for processes, as torch's DataLoader has them, and draw from the one
-global generator, or move the place of an open file."""
+"""Processes that make samples by number. They are not threads, because
+datasets are written for the processes of torch's DataLoader: they draw from a
+global generator, or move the position of an open file."""
 from __future__ import annotations
 
 import contextlib
@@ -26,7 +26,7 @@ Process = tuple[BinaryIO, BaseProcess]      # what it sends, and itself
 # that a pipe may have. Images take different times.
 _PIPE = 1 << 20
 _PR_SET_PDEATHSIG = 1
-# Seconds to wait for the last output of a process.
+# Seconds to wait for a process to end.
 _PATIENCE = 5
 
 
@@ -66,7 +66,7 @@ class _Seeds:
 
 @contextlib.contextmanager
 def _kept_generators() -> Iterator[None]:
-    """As they were, afterwards."""
+    """Restore the generators afterwards."""
     python, numpy = random.getstate(), np.random.get_state()
     torch = sys.modules.get("torch")
     torchs = None if torch is None else torch.get_rng_state()
@@ -80,8 +80,9 @@ def _kept_generators() -> Iterator[None]:
 
 
 def _forget_threads() -> None:
-    """After a fork: a thread that drew has no part in this process, and would
-    never give NumPy's lock back. torch's own threads are not there either."""
+    """Replace locks after a fork: a thread that held NumPy's lock does not
+    exist in this process and cannot release it. torch's threads do not exist
+    either."""
     generator: Any = np.random.mtrand._rand
     generator._bit_generator.lock._at_fork_reinit()
     torch = sys.modules.get("torch")
@@ -102,7 +103,7 @@ def _loose(value: Any) -> Any:
 
 
 def _send(out: BinaryIO, value: Any) -> None:
-    """All of it, or nothing if it cannot be pickled."""
+    """Send an object whole, or nothing if it does not pickle."""
     buffers: list[pickle.PickleBuffer] = []
     head = pickle.dumps(_loose(value), 5, buffer_callback=buffers.append)
     parts = [b.raw() for b in buffers]
@@ -113,7 +114,7 @@ def _send(out: BinaryIO, value: Any) -> None:
 
 
 def _received(source: BinaryIO) -> Any:
-    """EOFError: the other end was closed before all had come."""
+    """Receive an object. Raise EOFError if the other end closes too early."""
     try:
         head, sizes = pickle.load(source)
     except pickle.UnpicklingError:
@@ -142,8 +143,8 @@ def _sendable(error: Exception, number: int) -> Exception:
 
 def _work(make: Make, seeds: _Seeds, numbers: Sequence[int], out: int,
           gate: tuple[int, int]) -> None:
-    # The parent stops this process. If the parent is killed, this process is,
-    # too.
+    # Ignore signals, because the parent stops this process. If the parent is
+    # killed, the kernel kills this process too.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     parent = multiprocessing.parent_process()
@@ -165,7 +166,7 @@ def _start(make: Make, seeds: _Seeds, numbers: Sequence[int],
            gate: tuple[int, int]) -> Process:
     source, out = os.pipe()
     try:
-        # A user may have so much memory in pipes that it stays smaller.
+        # The kernel refuses this if the user's pipes have too much memory.
         with contextlib.suppress(OSError):
             fcntl.fcntl(out, fcntl.F_SETPIPE_SZ, _PIPE)
         process = multiprocessing.get_context("fork").Process(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays with as many rows as a sample has: in files and in batches."""
+"""Arrays whose number of rows differs between samples, in files and in
+batches."""
 from __future__ import annotations
 
 import importlib
@@ -24,14 +25,15 @@ DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2",
 # --- in files ---
 
 def packed(array: NDArray[Any]) -> bytes:
-    """The value of a bytes field that is this array, beton(5)."""
+    """Return the value of a bytes field for this array, beton(5)."""
     head = _HEAD.pack(_MAGIC, array.dtype.str.encode(), array.ndim)
     return b"".join((head, struct.pack(f"<{array.ndim}Q", *array.shape),
                      np.ascontiguousarray(array).tobytes()))
 
 
 def unpacked(value: bytes) -> NDArray[Any] | None:
-    """The array that a value of a bytes field is; None: it is none."""
+    """Return the array in a value of a bytes field, or None if there is
+    none."""
     if len(value) < _HEAD.size or not value.startswith(_MAGIC):
         return None
     _, dtype, ndim = _HEAD.unpack_from(value)
@@ -51,7 +53,7 @@ def unpacked(value: bytes) -> NDArray[Any] | None:
 # --- in batches ---
 
 def _joined(rows: Iterable[Any]) -> tuple[Any, Any]:
-    """The rows of all samples, and the offsets of each sample's."""
+    """The rows of all samples, and the offsets of each sample."""
     own = list(rows)
     ends = np.cumsum([0, *(len(row) for row in own)], dtype=np.int64)
     torch = sys.modules.get("torch")
@@ -79,7 +81,7 @@ class RaggedArray(Sequence[Any]):
     values: Any
     offsets: Any
 
-    _ends: Sequence[int]        # the offsets, in the CPU's memory
+    _ends: Sequence[int]        # the offsets in CPU memory
 
     def __init__(self, rows: Iterable[Any]) -> None:
         self.values, self.offsets = _joined(rows)
@@ -106,7 +108,7 @@ class RaggedArray(Sequence[Any]):
 
     @property
     def lengths(self) -> Any:
-        """How many rows each sample has, int64."""
+        """Number of rows of each sample, int64."""
         return self.offsets[1:] - self.offsets[:-1]
 
     def __len__(self) -> int:
@@ -137,7 +139,7 @@ class RaggedArray(Sequence[Any]):
         return self.moved(self.values.to(*args, **kwargs))
 
     def moved(self, values: Any) -> RaggedArray:
-        """Return it with other values, and its offsets where they are.
+        """Return it with other values and the same offsets.
 
             boxes.moved(boxes.values.to("cuda") / 2)
         """
@@ -173,7 +175,7 @@ class RaggedArray(Sequence[Any]):
 
 
 def of_tensor(t: _beton.Tensor, convert: Any) -> RaggedArray:
-    """The output of a loader's batch."""
+    """Make the output of a loader's batch."""
     assert t.offsets is not None
     return RaggedArray.of(convert(t), convert(t.offsets),
                           cast("Sequence[int]", memoryview(t.offsets)))

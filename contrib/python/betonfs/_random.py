@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that are functions of some words, as those of beton-orders(7)."""
+"""Random numbers as pure functions of integers, as in beton-orders(7)."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def mix(x: Any) -> Any:
 
 
 def _wrapping(code: Any) -> Any:
-    """As compiled code has it: what is above 2^64 is left out."""
+    """Version for compiled code, modulo 2^64."""
     return np.errstate(over="ignore")(code)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This process among those of its job."""
+"""The rank of this process in its job."""
 from __future__ import annotations
 
 import os
@@ -22,7 +22,8 @@ def _of_environment(name: str, least: int) -> int:
 
 
 def _distributed() -> tuple[int, int] | None:
-    """Rank and world_size of torch.distributed, if it was initialized."""
+    """Return rank and world size of torch.distributed, if it is
+    initialized."""
     torch = sys.modules.get("torch")
     dist = getattr(torch, "distributed", None)
     if dist is None or not dist.is_available() or not dist.is_initialized():
@@ -46,7 +47,7 @@ def _process() -> tuple[int, int]:
 
 
 def worker_place() -> tuple[int, int] | None:
-    """Number and count of the workers of a DataLoader, in one of them."""
+    """Return number and count of the DataLoader's workers, in a worker."""
     data = sys.modules.get("torch.utils.data")
     find: Callable[[], Any] | None = getattr(data, "get_worker_info", None)
     info = find() if find else None
@@ -88,18 +89,20 @@ def place(rank: int | None, world_size: int | None) -> tuple[int, int]:
             "each takes its share of the batches. A Loader has threads of its "
             "own: iterate over it, or give the DataLoader num_workers=0",
             UserWarning, stacklevel=4)
-    # Workers take turns, so that the batches of a rank keep their order.
+    # The DataLoader asks its workers in turn, so that batches keep their
+    # order.
     return rank + world_size * number, world_size * count
 
 
 # --- whether the ranks agree ---
 
-# Loaders that this process opened as one of several, by dataset.
+# Number of loaders that this process opened as one of several ranks, by
+# dataset.
 _opened: dict[str, int] = {}
 
 
-def _first_said(key: str, text: str) -> str | None:
-    """The text of the rank that came first with this key; None if the ranks
+def _first_text(key: str, text: str) -> str | None:
+    """Return the text of the first rank with this key, or None if the ranks
     have no common store."""
     c10d = sys.modules.get("torch.distributed.distributed_c10d")
     find: Callable[[], Any] | None = getattr(c10d, "_get_default_store", None)
@@ -110,20 +113,20 @@ def _first_said(key: str, text: str) -> str | None:
 
 
 def _beside(spec: str, other: str) -> str:
-    """The keys of a full spec that another one has not."""
+    """Return the keys of a complete spec that differ from another one."""
     keys = other.split(",")
     own = [key for key in spec.split(",") if key not in keys]
     return ",".join(own) or spec
 
 
-def tell_disagreement(rank: int, fingerprint: str, spec: str) -> None:
+def warn_of_disagreement(rank: int, fingerprint: str, spec: str) -> None:
     """Warn if another rank of torch.distributed opened this one of its loaders
     of a dataset with another spec: batches of two epochs would be mixed."""
     found = _distributed()
     if not found or found[1] < 2 or worker_place() is not None:
         return
     nth = _opened[fingerprint] = _opened.get(fingerprint, 0) + 1
-    first = _first_said(f"betonfs/{fingerprint}/{nth}", f"{rank} {spec}")
+    first = _first_text(f"betonfs/{fingerprint}/{nth}", f"{rank} {spec}")
     if first is None:
         return
     other, _, theirs = first.partition(" ")

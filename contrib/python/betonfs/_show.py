@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches as people look at them: small pictures with what else is known of a
-sample under them, as HTML that needs nothing beside it."""
+"""Show batches as HTML in one file: small pictures, with the other values of
+each sample below them."""
 from __future__ import annotations
 
 import base64
@@ -20,10 +20,9 @@ from ._ragged import RaggedArray
 from ._tensors import Ragged, to_numpy
 
 ROWS = 16
-# The longer side of a picture, in pixels, and letters of a text: a dataset may
-# have any.
+# Limits of a picture's longer side in pixels, and of a text's length.
 _SIDE, _LETTERS = 256, 60
-_VALUES = 6     # of an array that are written out
+_VALUES = 6     # values of an array to print
 
 _FIGURE = "margin:0;width:132px;font:11px monospace;overflow-wrap:anywhere"
 _IMG = "width:128px;image-rendering:pixelated"
@@ -31,13 +30,13 @@ _GRID = "display:flex;flex-wrap:wrap;gap:8px"
 
 
 def png(pixels: NDArray[np.uint8]) -> bytes:
-    """A PNG file of (height, width, 1 or 3)."""
+    """Return a PNG file of an array (height, width, 1 or 3)."""
     height, width, channels = pixels.shape
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(
             ">I", zlib.crc32(kind + data))
-    # Every line begins with its filter: 0, none.
+    # Each line begins with its filter: 0 is none.
     lines = np.zeros((height, 1 + width * channels), np.uint8)
     lines[:, 1:] = pixels.reshape(height, -1)
     head = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0,
@@ -58,7 +57,7 @@ def _array(value: Any) -> NDArray[Any]:
     return np.asarray(value)
 
 
-# Outputs whose samples are no rows of one array.
+# Types of outputs whose samples are not rows of one array.
 _SEQUENCES = (Ragged, RaggedArray, list)
 
 
@@ -72,7 +71,7 @@ def _named(batch: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _rows(batch: Any, n: int) -> list[dict[str, Any]]:
-    """The first n at most, each a dict."""
+    """Return at most n samples, each as a dict."""
     columns: dict[str, Any] = {}
     if hasattr(batch, "ids"):
         columns["sample"] = _array(batch.ids)
@@ -89,7 +88,7 @@ def _rows(batch: Any, n: int) -> list[dict[str, Any]]:
 # --- pictures ---
 
 def _hwc(value: Any) -> NDArray[Any] | None:
-    """As (height, width, channels), if it may be a picture."""
+    """Return (height, width, channels) if the array can be a picture."""
     if not isinstance(value, np.ndarray) or value.ndim != 3 \
             or value.dtype.kind not in "uif" or not value.size:
         return None
@@ -104,15 +103,15 @@ def _hwc(value: Any) -> NDArray[Any] | None:
 
 def _scaled(pictures: list[NDArray[Any]]) -> tuple[list[NDArray[np.uint8]],
                                                    str]:
-    """As uint8: all by one scale, so that bright ones are bright ones; and what
-    was done to them."""
+    """Convert pictures to uint8, all by the same scale. Also return a note
+    about the scale."""
     if all(p.dtype == np.uint8 for p in pictures):
         return pictures, ""
     floats = [p.astype(np.float64) for p in pictures]
     finite = [p[np.isfinite(p)] for p in floats]
     low = min((float(f.min()) for f in finite if f.size), default=0.0)
     high = max((float(f.max()) for f in finite if f.size), default=0.0)
-    # Halves, for the span of two numbers may be none.
+    # Use halves, because the difference of two numbers can overflow.
     span = high / 2 - low / 2 or 1.0
     out = [np.rint(np.nan_to_num((p / 2 - low / 2) / span, nan=0.0)
                    .clip(0, 1) * 255).astype(np.uint8) for p in floats]
@@ -148,8 +147,8 @@ def _caption(row: Mapping[str, Any], but: Iterable[str]) -> str:
 
 
 class Shown:
-    """Samples of batches as a grid: a notebook shows it, `save()` writes a file
-    that is complete by itself, `html` is the text.
+    """A grid of samples. A notebook displays it, `save()` writes a complete
+    HTML file, and `html` is its source.
 
         loader.show(16).save("look.html")
         betonfs.Shown([next(iter(loader))])

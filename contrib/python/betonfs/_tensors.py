@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of a batch as the arrays of a framework, without a copy."""
+"""Convert the memory of a batch to arrays of a framework, without a copy."""
 from __future__ import annotations
 
 import importlib
@@ -25,7 +25,7 @@ def _torch() -> Convert:
     from_dlpack = importlib.import_module("torch.utils.dlpack").from_dlpack
 
     def to_torch(t: _beton.Tensor) -> Any:
-        # Only NumPy has types for text and dates.
+        # Only NumPy has types for strings and dates.
         if not t.has_dlpack:
             return to_numpy(t)
         # The stream already waits for the batch.
@@ -36,7 +36,7 @@ def _torch() -> Convert:
 
 
 def is_torch(convert: Convert) -> bool:
-    """Whether it makes torch's tensors."""
+    """Whether the framework is torch."""
     return getattr(convert, "is_torch", False)
 
 

@@ -14,8 +14,8 @@ struct dataset {
 	pid_t pid;
 };
 
-/* The library's last message in this thread. Its functions log before they
-   fail, and many threads may read one dataset. */
+/* The library's last message in this thread. Functions log before they fail,
+   and many threads can read one dataset. */
 static _Thread_local char last_message[ERROR_SIZE];
 
 static void note(void *arg, enum beton_log_level level, const char *message)
@@ -63,7 +63,7 @@ static PyObject *dataset_new(PyTypeObject *type, PyObject *args,
 	return (PyObject *)d;
 }
 
-/* A child of fork() has not the threads that would be ended. */
+/* A child of fork() lacks the threads that a close would end. */
 static void dataset_dealloc(PyObject *self)
 {
 	struct dataset *d = (struct dataset *)self;
@@ -137,7 +137,7 @@ static PyObject *get_samples(PyObject *self, void *unused)
 	return PyLong_FromUnsignedLongLong(beton_dataset_samples(of(self)));
 }
 
-/* As dataset.json has it. */
+/* Returns the fingerprint as a string, as in dataset.json. */
 static PyObject *get_fingerprint(PyObject *self, void *unused)
 {
 	const uint8_t *bytes = beton_dataset_fingerprint(of(self));
@@ -165,7 +165,7 @@ static int find(PyObject *self, unsigned field, unsigned long long sample,
 	return r;
 }
 
-/* An int, a float, or (height, width, bytes) of what is stored. */
+/* Returns an int, a float, or (height, width, bytes) with the stored bytes. */
 static PyObject *dataset_value(PyObject *self, PyObject *args)
 {
 	unsigned field;
@@ -233,7 +233,7 @@ static int fill(PyObject *self, const struct beton_value *v,
 	return r;
 }
 
-/* Pixels of an image, else the bytes. */
+/* Returns the pixels of an image, or the bytes of another value. */
 static PyObject *dataset_fill(PyObject *self, PyObject *args)
 {
 	unsigned field;
@@ -253,11 +253,11 @@ static PyObject *dataset_fill(PyObject *self, PyObject *args)
 	Py_RETURN_NONE;
 }
 
-/* Reads `n` numbers of 8 bytes, of the values from `first` on. */
+/* Reads `n` numbers of 8 bytes, from sample `first` on. */
 typedef int read_numbers_fn(struct beton_dataset *ds, uint32_t field,
 			    uint64_t first, uint64_t n, void *out);
 
-/* The bytes that are stored. */
+/* Reads the stored size of each value in bytes. */
 static int read_sizes(struct beton_dataset *ds, uint32_t field, uint64_t first,
 		      uint64_t n, void *out)
 {
@@ -272,7 +272,7 @@ static int read_sizes(struct beton_dataset *ds, uint32_t field, uint64_t first,
 	return r;
 }
 
-/* Fills a buffer of Python's. */
+/* Reads into a Python buffer. */
 static PyObject *read_numbers(PyObject *self, PyObject *args,
 			      read_numbers_fn *read)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The structs of DLPack 1.0, as its specification has them. */
+/* The structs of the DLPack 1.0 specification. */
 #ifndef PYTHON_DLPACK_H
 #define PYTHON_DLPACK_H
 

@@ -25,7 +25,7 @@ static void flip_rows(const struct beton_image *image)
 		}
 }
 
-/* Decodes a part of an image of its own size, then shrinks it. */
+/* Decodes a part of an image in full size, then shrinks it. */
 static int decode_scaled(const void *jpeg, uint64_t size,
 			 const struct beton_image_part *part,
 			 const struct beton_image *out)
@@ -78,7 +78,8 @@ int beton_ffcv_imdecode(const void *jpeg, uint64_t size, uint32_t height,
 	return r;
 }
 
-/* The part of an image between rows and columns; -ERANGE: not inside. */
+/* Sets the part of an image between rows and columns. Returns -ERANGE if it is
+   not inside the image. */
 static int part_of(struct beton_image_part *part, const int64_t at[4],
 		   int64_t height, int64_t width)
 {

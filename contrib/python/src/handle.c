@@ -87,7 +87,7 @@ static void release(struct hold *hold)
 {
 	struct beton_loader *l = hold->handle->loader;
 
-	/* The stream may be gone, which makes the other call wait for the
+	/* If the stream no longer exists, the other call waits for the
 	   device. */
 	if (!hold->on_stream ||
 	    beton_loader_release_on(l, hold->batch, hold->stream))

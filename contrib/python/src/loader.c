@@ -9,9 +9,8 @@
 #include "number.h"
 #include "tensor.h"
 
-/* How soon a signal is seen by who waits. */
 enum {
-	PATIENCE_MS = 50,
+	PATIENCE_MS = 50, /* longest delay of a signal during a wait */
 	STATE_SIZE = 4096,
 	ERROR_SIZE = 1024,
 	STAGES_MAX = 16,
@@ -20,7 +19,7 @@ enum {
 
 struct loader {
 	PyObject_HEAD struct handle *handle;
-	bool on_stream; /* some outputs are in a GPU's memory */
+	bool on_stream; /* has outputs in GPU memory */
 };
 
 struct batch {
@@ -82,7 +81,7 @@ static PyObject *get_outputs(PyObject *self, void *unused)
 	return outputs;
 }
 
-/* One value per row. */
+/* Returns an array with one value per sample. */
 static PyObject *get_rows(PyObject *self, const char *name, const char *dtype,
 			  const void *data, uint64_t width)
 {
@@ -187,8 +186,8 @@ static int lock_a_while(struct handle *h)
 	return r;
 }
 
-/* For what belongs to one thread at a time. -1: an exception is set, and the
-   lock not held. */
+/* Locks the state that one thread at a time may use. On failure, sets an
+   exception and returns -1 without the lock. */
 static int lock(struct handle *h)
 {
 	if (check_process(h))
@@ -224,7 +223,7 @@ static bool has_gpu_output(const struct beton_loader *l)
 	return false;
 }
 
-/* Runs the handlers of signals that came while the compiler runs. */
+/* Runs the handlers of signals during the compiler's run. */
 static bool is_interrupted(void *state)
 {
 	PyThreadState **saved = state;
@@ -251,7 +250,7 @@ static int open_loader(struct handle *h, const char *path,
 
 #define BYTES "; in bytes, as 64 << 20"
 
-/* The numbers among the options, by their index. */
+/* Index of each number among the options. */
 enum {
 	CACHE_SIZE,
 	COLD_SIZE,
@@ -263,7 +262,7 @@ enum {
 	WORLD,
 };
 
-/* A text among the options, or None. */
+/* A string option, or None. */
 struct text {
 	const char *name; /* for messages */
 	const char *value;
@@ -287,7 +286,8 @@ static int text_convert(PyObject *object, void *text)
 	return 0;
 }
 
-/* The path is a bytes object that the caller releases. -1: an exception. */
+/* Parses the arguments. The path is a bytes object that the caller releases. On
+   failure, sets an exception and returns -1. */
 static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 			 struct beton_loader_options *o)
 {
@@ -374,7 +374,7 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args,
 	}
 	r = open_loader(l->handle, PyBytes_AsString(path), &o);
 	if (r) {
-		/* A signal's handler raised its own. */
+		/* If a signal handler has raised an exception, keep it. */
 		if (!PyErr_Occurred())
 			raise_error(-r, error, PyBytes_AsString(path));
 		Py_CLEAR(l);
@@ -415,7 +415,8 @@ static PyObject *loader_close(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
-/* The address of a beton_callback_fn, which is there until the threads end. */
+/* Sets a beton_callback_fn by its address, which must stay valid until the
+   threads end. */
 static PyObject *loader_callback(PyObject *self, PyObject *address)
 {
 	struct handle *h = handle_of(self);
@@ -435,7 +436,7 @@ static PyObject *loader_callback(PyObject *self, PyObject *address)
 
 /* --- batches of it --- */
 
-/* As lock(), for an iteration. Fails if another one has begun meanwhile. */
+/* Locks like lock(), for an iteration. Fails if another iteration has begun. */
 static int lock_turn(struct handle *h, uint64_t turn)
 {
 	if (lock(h))
@@ -449,8 +450,8 @@ static int lock_turn(struct handle *h, uint64_t turn)
 	return -1;
 }
 
-/* Until there is one. Signals are looked at without the lock, for their
-   handlers may ask for the state, or close. */
+/* Waits for a batch. Checks signals without the lock, because their handlers
+   can request the state or close the loader. */
 static int wait_for_batch(struct handle *h, uint64_t turn)
 {
 	if (lock_turn(h, turn))
@@ -510,7 +511,7 @@ static PyObject *loader_next(PyObject *self, PyObject *args)
 	on = stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
 	if (PyErr_Occurred() || wait_for_batch(h, turn))
 		return NULL;
-	/* A request after the last batch does not begin another epoch. */
+	/* After the last batch, a request must not begin another epoch. */
 	r = h->ended ? -ENODATA : take(self, on, &b);
 	h->ended = r == -ENODATA;
 	if (!r)
@@ -561,7 +562,7 @@ static PyObject *finish(struct handle *h, int r)
 		 : PyLong_FromUnsignedLongLong(turn);
 }
 
-/* Where an iteration may begin. */
+/* Finishes a move to a position where an iteration can begin. */
 static PyObject *finish_fresh(struct handle *h, int r)
 {
 	h->fresh = h->fresh || !r;
@@ -578,7 +579,7 @@ static PyObject *loader_load(PyObject *self, PyObject *args)
 	return finish_fresh(h, beton_loader_load(h->loader, text));
 }
 
-/* Where it stands. */
+/* Begins an iteration at the current position. */
 static PyObject *loader_begin(PyObject *self, PyObject *unused)
 {
 	struct handle *h = handle_of(self);
@@ -587,7 +588,8 @@ static PyObject *loader_begin(PyObject *self, PyObject *unused)
 	return lock(h) ? NULL : finish(h, 0);
 }
 
-/* In the next epoch, if batches of this one were taken. */
+/* Begins an iteration, in the next epoch if the user has taken batches of the
+   current one. */
 static PyObject *loader_begin_epoch(PyObject *self, PyObject *unused)
 {
 	struct handle *h = handle_of(self);
@@ -624,8 +626,8 @@ static PyObject *loader_is_fresh(PyObject *self, PyObject *unused)
 
 /* --- facts --- */
 
-/* Objects are made without the lock: what is collected then may be a user's,
-   and have a finalizer that asks for anything. */
+/* Create objects without the lock, because the garbage collector can run a
+   user's finalizer, which can call this loader. */
 static PyObject *loader_info(PyObject *self, PyObject *unused)
 {
 	struct beton_loader_info i;
@@ -674,7 +676,8 @@ static PyObject *new_output(const struct beton_output *o)
 			     (int)o->device_id, "jit", o->jit);
 }
 
-/* -ENOENT past the last one; -1 with an exception. */
+/* Describes an output. Returns -ENOENT past the last output, or -1 with an
+   exception. */
 static int find_output(struct handle *h, uint32_t i, struct beton_output *out)
 {
 	int r;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* betonfs._beton.Loader and its batches: <beton/loader.h>, call by call. */
+/* betonfs._beton.Loader and its batches: the calls of <beton/loader.h> for
+   Python. */
 #ifndef PYTHON_LOADER_H
 #define PYTHON_LOADER_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* betonfs._beton: the library's handles and memory. The package makes the
-   public classes of them, in Python. */
+/* betonfs._beton: the library's handles and memory. The Python modules of the
+   package build the public classes on it. */
 #include "dataset.h"
 #include "loader.h"
 #include "python.h"
@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A str of a file name, which is any bytes, or of a message that was cut. */
+/* Makes a str from a file name, which can contain any bytes, or from a
+   truncated message. */
 static PyObject *new_text(const char *bytes)
 {
 	return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)strlen(bytes),
@@ -134,7 +135,7 @@ static struct PyModuleDef module = {
 	.m_clear = clear,
 };
 
-/* Python finds it by its name. */
+/* Python calls this function by its name. */
 PyMODINIT_FUNC PyInit__beton(void);
 
 PyMODINIT_FUNC PyInit__beton(void)

@@ -10,7 +10,7 @@ int number_convert(PyObject *object, void *number)
 	unsigned long long value = 0;
 	char range[140];
 
-	/* True is 1, and no number of anything. */
+	/* Refuse bool, although True is 1. */
 	if (PyBool_Check(object) || !PyIndex_Check(object)) {
 		snprintf(range, sizeof(range),
 			 "%s=%%R: a whole number from 0 to %llu, no text or "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole numbers out of arguments: the formats of PyArg_ParseTuple() for
-   unsigned numbers drop the bits that do not fit. */
+/* Converts arguments to whole numbers, because the unsigned formats of
+   PyArg_ParseTuple() drop excess bits. */
 #ifndef PYTHON_NUMBER_H
 #define PYTHON_NUMBER_H
 
@@ -10,13 +10,13 @@
 
 struct number {
 	const char *name; /* for messages */
-	const char *unit; /* more of a TypeError, or NULL */
+	const char *unit; /* advice for a TypeError, or NULL */
 	uint64_t max;
 	uint64_t value;
 };
 
-/* Converts an argument of format O& to a struct number. A ValueError with name
-   and range unless it is from 0 to `max`. */
+/* Converts an argument of format O& to a struct number. Unless it is from 0 to
+   `max`, raises a ValueError with name and range. */
 int number_convert(PyObject *object, void *number);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "dlpack.h"
 
-/* Alignment of copies, as of batches; some libraries copy less aligned memory
-   again. */
+/* Alignment of copies, equal to that of batches. Some libraries copy less
+   aligned memory again. */
 enum { ALIGNMENT = 64 };
 
 struct tensor {
@@ -39,7 +39,7 @@ static void dealloc(PyObject *self)
 
 /* --- types of elements --- */
 
-/* NumPy's string, what the buffer protocol calls it, and DLPack. */
+/* A type in NumPy, in the buffer protocol, and in DLPack. */
 struct element {
 	const char *dtype;
 	const char *format;
@@ -64,7 +64,8 @@ static const struct element elements[] = {
 	{ "<c16", "Zd", 16, { DL_COMPLEX, 128, 1 } },
 };
 
-/* The element type of a tensor. NULL: only NumPy has it, for example text. */
+/* Returns the element type of a tensor, or NULL if only NumPy has it, for
+   example strings. */
 static const struct element *element_of(const struct tensor *t)
 {
 	for (size_t i = 0; i < sizeof(elements) / sizeof(*elements); i++) {
@@ -74,7 +75,7 @@ static const struct element *element_of(const struct tensor *t)
 	return NULL;
 }
 
-/* Fills in strides in C order; `unit` is that of one element. */
+/* Sets the strides of C order. `unit` is the stride of one element. */
 static void fill_strides(const struct tensor *t, int64_t *strides, int64_t unit)
 {
 	for (uint32_t i = t->view.ndim; i--; unit *= (int64_t)t->view.shape[i])
@@ -83,13 +84,13 @@ static void fill_strides(const struct tensor *t, int64_t *strides, int64_t unit)
 
 /* --- the buffer protocol --- */
 
-/* In view->internal. */
+/* The content of view->internal. */
 struct dimensions {
 	Py_ssize_t shape[BETON_MAX_NDIM + 1];
 	int64_t strides[BETON_MAX_NDIM + 1];
 };
 
-/* Elements that have no name there are bytes. */
+/* Elements without a name in the buffer protocol are bytes. */
 static int fill_buffer(struct tensor *t, Py_buffer *view, int flags)
 {
 	const struct element *e = element_of(t);
@@ -150,8 +151,8 @@ static void release_buffer(PyObject *self, Py_buffer *view)
 
 /* --- DLPack --- */
 
-/* One of the two forms, what it points at, and the hold of the batch, or a copy
-   of the values. */
+/* A managed tensor of either form, its arrays, and the reference to the batch,
+   or a copy of the values. */
 struct export
 {
 	union {
@@ -186,7 +187,7 @@ static const char *capsule_name(bool versioned)
 	return versioned ? "dltensor_versioned" : "dltensor";
 }
 
-/* Deletes a capsule that was not consumed. Consumers rename it. */
+/* Frees the content of an unconsumed capsule. Consumers rename the capsule. */
 static void delete_capsule(PyObject *capsule)
 {
 	for (int versioned = 0; versioned < 2; versioned++) {
@@ -204,7 +205,7 @@ static void delete_capsule(PyObject *capsule)
 	}
 }
 
-/* In the order of the batch, which has no gaps. */
+/* Copies the values, which have C order without gaps. */
 static int fill_copy(struct export *e, const struct tensor *t)
 {
 	const size_t size = t->view.size ? t->view.size : 1;
@@ -269,7 +270,7 @@ static PyObject *make_capsule(struct tensor *t, bool versioned, bool copy)
 	return capsule;
 }
 
-/* Makes a stream wait until the tensor is complete; -1: no stream. */
+/* Makes a stream wait until the tensor is complete. -1 means no stream. */
 static int acquire(struct tensor *t, PyObject *stream)
 {
 	long long n = stream == Py_None ? 0 : PyLong_AsLongLong(stream);
@@ -289,7 +290,8 @@ static int acquire(struct tensor *t, PyObject *stream)
 	return -1;
 }
 
-/* Parses an argument of two integers. -1: an exception is set. */
+/* Parses an argument of two integers. On failure, sets an exception and returns
+   -1. */
 static int parse_pair(PyObject *pair, const char *name, int *first, int *second)
 {
 	if (PyTuple_Check(pair) && PyArg_ParseTuple(pair, "ii", first, second))

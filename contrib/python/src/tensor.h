@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * betonfs._beton.Tensor: memory of a batch, as the buffer protocol and DLPack
- * give it to others without a copy. Each of them, and each of what they gave
- * out, holds the batch.
+ * betonfs._beton.Tensor: memory of a batch, which the buffer protocol and
+ * DLPack export without a copy. Each tensor and each export holds the batch.
  */
 #ifndef PYTHON_TENSOR_H
 #define PYTHON_TENSOR_H
@@ -10,7 +9,8 @@
 #include "handle.h"
 #include "python.h"
 
-/* The content of a tensor; all its pointers are valid as long as the hold. */
+/* The content of a tensor. Its pointers are valid as long as the batch is
+   held. */
 struct tensor_view {
 	const char *name;
 	const char *dtype;

@@ -13,7 +13,7 @@ enum { ERROR_SIZE = 1024 };
 struct pywriter {
 	PyObject_HEAD size_t num_fields;
 	enum beton_type *types;
-	pthread_mutex_t lock;	       /* never while Python code runs */
+	pthread_mutex_t lock;	       /* never held while Python code runs */
 	struct beton_writer *writer;   /* guarded by it; NULL: it is gone */
 	char last_message[ERROR_SIZE]; /* guarded by the lock */
 };
@@ -30,8 +30,8 @@ static void note(void *arg, enum beton_log_level level, const char *message)
 
 /* --- opening --- */
 
-/* Names as bytes of UTF-8, which the tuple keeps. The caller frees the array;
-   NULL: an exception is set. */
+/* Returns an array of names in UTF-8, whose bytes belong to the tuple. The
+   caller frees the array. On failure, sets an exception and returns NULL. */
 static const char **parse_classes(PyObject *names)
 {
 	const Py_ssize_t n = PyTuple_Size(names);
@@ -187,8 +187,8 @@ static int parse_value(enum beton_type type, PyObject *item,
 	return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Copies the library's message to `message`. -ECANCELED: the writer is
-   closed. */
+/* Copies the library's message to `message`. Returns -ECANCELED if the writer
+   is closed. */
 static int append_locked(struct pywriter *w, const struct beton_writer_value *v,
 			 char message[ERROR_SIZE])
 {
@@ -255,7 +255,7 @@ static PyObject *pywriter_append(PyObject *self, PyObject *values)
 	return result;
 }
 
-/* Takes the writer out, so that later calls find none. */
+/* Removes the writer from the object, so that later calls fail. */
 static struct beton_writer *take_writer(struct pywriter *w)
 {
 	struct beton_writer *writer;

@@ -7,8 +7,8 @@
 
 extern PyType_Spec writer_spec;
 
-/* encode(pixels, width, height, raw, quality, max_resolution) and keep(jpeg):
-   (bytes, mode, width, height), as Writer.append() takes it. */
+/* encode(pixels, width, height, raw, quality, max_resolution) and keep(jpeg)
+   return (bytes, mode, width, height) for Writer.append(). */
 PyObject *writer_encode(PyObject *module, PyObject *args);
 PyObject *writer_keep(PyObject *module, PyObject *args);
 

@@ -42,10 +42,11 @@ Intended differences from FFCV:
   draw of global generators is each one's own, for any number of workers.
 - torch's number of threads is not touched by any import.
 
-And what cannot be had: a subclass of a field of FFCV's is written as that
-field, so all programs read it, and no custom_fields are asked for; two loops at
-a time need two Loaders; operations draw other random numbers than FFCV's; what
-one of a user's draws by np.random depends on seed, epoch and batch alone.
+The package has four limits. A subclass of a field of FFCV is stored as that
+field, so that all programs read it, and readers need no custom_fields. Two
+loops at a time need two Loaders. Operations draw other random numbers than
+FFCV's. Random numbers of a user's operation from np.random depend only on
+seed, epoch and batch.
 
 A subclass of Loader or EpochIterator that replaces their parts, as avalanche
 has them, gets batches that are made as FFCV makes them: by a thread that runs

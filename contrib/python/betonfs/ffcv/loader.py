@@ -30,7 +30,7 @@ from .pipeline.operation import Operation
 from .pipeline.pipeline_spec import PipelineSpec
 from .reader import Reader
 from .transforms import ImageMixup, LabelMixup, RandomResizedCrop
-from .transforms._base import is_ours, is_own
+from .transforms._base import is_ours, is_of_package
 from .traversal_order import (LibraryOrder, QuasiRandom, Random, Sequential,
                               TraversalOrder)
 
@@ -379,7 +379,7 @@ class Loader:
         """A user's, where it is none of the library's."""
         order: TraversalOrder = self.traversal_order
         return None if isinstance(order, LibraryOrder) \
-            and is_own(type(order)) else order
+            and is_of_package(type(order)) else order
 
     def _specs(self, pipelines: Mapping[str, Any]) -> dict[str, PipelineSpec]:
         """By output, those of fields first, in the order of the file."""
@@ -473,7 +473,7 @@ class Loader:
 
     def _check_own(self, output: _Output, decoder: Any, kind: str) -> None:
         """A decoder that the library cannot run."""
-        if is_own(type(decoder)) and kind not in ("custom", *decoder.kinds):
+        if is_of_package(type(decoder)) and kind not in ("custom", *decoder.kinds):
             raise ValueError(
                 f"field {output.field!r} is of type {kind}, which "
                 f"{type(decoder).__name__} does not decode")
@@ -644,8 +644,8 @@ class Loader:
         self._opened = now
 
     def _another(self, samples: Any, epoch: int) -> _Core:
-        """As the one that is open, for an epoch that another one follows
-        before it has ended."""
+        """Open a second core, because another epoch begins before this one has
+        ended."""
         with Files() as files:
             return self._try(self._text(files), samples, epoch)
 

@@ -42,9 +42,9 @@ class Reader:
             self.fields = dataset.fields()
         else:
             with open(os.path.join(self.file_name, "dataset.json")) as f:
-                told = json.load(f)
-            self.num_samples = int(told["samples"])
-            self.fields = told["fields"]
+                described = json.load(f)
+            self.num_samples = int(described["samples"])
+            self.fields = described["fields"]
         self.field_names = [f["name"] for f in self.fields]
         self.num_fields = len(self.fields)
         self.handlers: dict[str, Field] = {}

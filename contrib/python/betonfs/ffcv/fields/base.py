@@ -112,7 +112,8 @@ def _malloc(size: int) -> tuple[Any, Any]:
 
 
 def encode(field: BuiltInField, value: Any, sample: int) -> Any:
-    """As the writer takes it, by the user's encode() if there is one."""
+    """Encode a value for the writer, by the user's encode() if there is
+    one."""
     if type(field).encode is BuiltInField.encode:
         return field.stored(value, sample)
     destination = _Destination(sample)

@@ -85,20 +85,21 @@ _HOOKS = ("generate_code", "declare_state_and_memory",
 _PACKAGE = __name__.partition(".transforms")[0] + "."
 
 
-def is_own(cls: type) -> bool:
-    """A class of this package."""
+def is_of_package(cls: type) -> bool:
+    """Whether a class belongs to this package."""
     return cls.__module__.startswith(_PACKAGE)
 
 
 @functools.cache
 def _has_hooks(cls: type) -> bool:
     return any(hook in vars(c) for c in cls.__mro__
-               if not is_own(c) and issubclass(c, Operation)
+               if not is_of_package(c) and issubclass(c, Operation)
                for hook in _HOOKS)
 
 
 def is_ours(op: Operation) -> TypeGuard[BuiltIn]:
-    """And no subclass with code of its own."""
+    """Whether it is a built-in operation, and not a subclass with other
+    code."""
     return isinstance(op, BuiltIn) and not op.runs_code \
         and not _has_hooks(type(op))
 
