@@ -52,7 +52,7 @@ def links(line):
 
 def escaped(line):
     """Without marks of reStructuredText that are none here, outside of code."""
-    line = re.sub(r"`([^`']+)'", r"``\1``", line)
+    line = re.sub(r"(?<![^\s(\[])`([^`']+)'", r"``\1``", line)
     parts = re.split(r"(``.*?``|:\w+:`.*?`|`[^`]*`)", line)
     return "".join(p if i % 2 else re.sub(r"[*|]|_(?!\w)", r"\\\g<0>", p)
                    for i, p in enumerate(parts))
@@ -61,7 +61,8 @@ def escaped(line):
 def docstring(app, what, name, obj, options, lines):
     """Our docstrings are text: an indented block after a blank line is code,
     except in sections such as Parameters, in the explanation of a word, and in
-    the functions of betonfs.ops, whose blocks list parameters."""
+    the functions of betonfs.ops, whose blocks list parameters. A block after
+    `::` is always code."""
     out, code, explains = [], False, False
     other = name.startswith("betonfs.ops.") and what == "function"
     for i, line in enumerate(lines):
@@ -72,7 +73,7 @@ def docstring(app, what, name, obj, options, lines):
         out.append(line if code and (not line or line.startswith("    "))
                    or re.fullmatch(r"-{3,}", line) else links(escaped(line)))
         if line and not line.startswith("    "):
-            code, explains = False, indented
+            code, explains = line.endswith("::"), indented
         elif not line and indented and not (code or other or explains):
             code = True
             if not next((p for p in reversed(out) if p), "").endswith("::"):

@@ -149,6 +149,22 @@ def test_nothing_comes_from_the_network(pages, site):
                              r'href="(?:https?:)?//', text), path
 
 
+def test_the_theme_is_complete(site):
+    """Dark colors follow the system, and the scripts are no modules, which a
+    browser does not load from a file."""
+    style = (site / "_static/styles/furo.css").read_text()
+    assert "prefers-color-scheme" in style and "@import" not in style
+    assert style.count("{") == style.count("}")
+    for script in (site / "_static/scripts").glob("furo*.js"):
+        assert not re.search(r"^import ", script.read_text(), re.M), script
+
+
+def test_the_python_page_has_no_raw_markup(pages):
+    text = pages[pathlib.Path("python-api.html")].text
+    for mark in "``", "\\|", "\\*", "`", ":func:", "Type:", "TYPE:":
+        assert mark not in text, text[text.index(mark) - 60:][:90]
+
+
 def test_the_search_finds_words_of_manual_pages(site):
     index = (site / "searchindex.js").read_text()
     for word in ("amplif", "fusermount3", "rand_aug"):
