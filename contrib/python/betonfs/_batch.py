@@ -230,18 +230,18 @@ class _Facts:
 
 
 class Batch(dict[str, Any], _Facts):
-    """Outputs by name, `batch["image"]` or `batch.image`, and `ids`, `valid`,
-    `epoch`, `number`, `rows`, `dataset`.
+    """A dict of the tensors of one batch, by the names of the outputs:
+    ``batch["image"]`` or ``batch.image``. The attributes `ids`, `valid`,
+    `epoch`, `number`, `num_samples` and `dataset` identify its samples.
 
         for batch in loader:
             train(batch["image"], batch["label"])
             print(batch.epoch, batch.number, batch.ids)
 
-    The memory belongs to the batch and to every tensor of it: as long as any of
-    them lives, it stays as it is, and may be written to. After that the loader
-    uses it again.
+    You own the memory as long as the batch or one of its tensors lives, and you
+    may write to it. After that the loader uses it again.
 
-    Copies have the facts too, and so has a batch that Lightning, accelerate or
+    Copies keep the attributes. So do the batches that Lightning, accelerate or
     torch make of this one, on another device or of other tensors.
     """
 

@@ -271,20 +271,20 @@ class Dataset(SampleSequence):
     those of differing lengths, bytes, and JSON parsed. A slice is a list of those.
 
     transform, target_transform, transforms
-        Functions of a PIL image, of a target, or of both, as torchvision's
-        datasets have them: ``dataset[i]`` has what they return. The image is
-        the only image field, or the one named "image"; the target is the only
-        other field, or the one named "label". They need Pillow.
+        Functions of a PIL image, of a target, or of both, as in torchvision's
+        datasets. ``dataset[i]`` contains their results. The image is the only
+        image field, or the one named "image"; the target is the only other
+        field, or the one named "label". The functions need Pillow.
 
             betonfs.Dataset("train.beton", transform=v2.RandomCrop(32))
 
-    Opens in no time, whatever the size of the file. May be used by many threads
-    at once, and in children of fork(); pickles by its path; so
-    torch.utils.data.DataLoader can have it with workers. Where it is opened
-    again and there are other files by then, it raises BetonError.
+    The time to open a file does not depend on its size. Many threads and
+    children of fork() may use one Dataset at once. It pickles as its path, so it
+    works in torch.utils.data.DataLoader with workers. If other files are at that
+    path when a process opens it again, it raises BetonError.
 
-    Raises BetonError, an OSError, if it cannot be read or is damaged, and
-    IndexError for samples that there are not.
+    If the file is missing or damaged, you get a BetonError, which is an OSError,
+    and if a sample does not exist, an IndexError.
     """
 
     @known_words("Dataset")
@@ -336,9 +336,9 @@ class Dataset(SampleSequence):
 
     @property
     def classes(self) -> list[str]:
-        """Names of the classes: of the field "label", or else of the first
-        field that has any. Empty: the file has none. Those of other fields are
-        in ``fields[name]["classes"]``.
+        """Names of the classes by label, or [] if the file has none. They are
+        those of the field "label", or of the first field that has names.
+        ``fields[name]["classes"]`` has the names of every field.
 
             names = betonfs.Dataset("train.beton").classes
         """
@@ -346,7 +346,7 @@ class Dataset(SampleSequence):
 
     @property
     def class_to_idx(self) -> dict[str, int]:
-        """Name of a class -> its label, as ImageFolder has it."""
+        """Map the name of each class to its label, as ImageFolder does."""
         return {name: i for i, name in enumerate(self.classes)}
 
     def __len__(self) -> int:
@@ -409,15 +409,15 @@ class Dataset(SampleSequence):
         return (self[i] for i in range(len(self)))
 
     def get(self, i: int, field: str) -> Any:
-        """One field of one sample, as it is stored.
+        """Return one field of one sample, as it is stored.
 
             dataset.get(42, "label")
         """
         return self._value(self._field(field), self._sample(i))
 
     def raw(self, i: int, field: str) -> bytes:
-        """The bytes of a value as they are stored: a JPEG, raw pixels, an array
-        in C order, JSON.
+        """Return the bytes of a value as they are stored, for example a JPEG,
+        raw pixels, an array in C order, or JSON.
 
             open("42.jpg", "wb").write(dataset.raw(42, "image"))
         """
@@ -428,9 +428,9 @@ class Dataset(SampleSequence):
 
     def get_batch(self, indices: Any,
                   fields: Sequence[str] | None = None) -> dict[str, Any]:
-        """Samples in this order, a dict of field names to arrays of shape
-        (samples, ...); images of different sizes, bytes and JSON are lists.
-        `indices` is what subset() takes.
+        """Return samples in this order, as a dict of field names to arrays of
+        shape (samples, ...). Images of different sizes, bytes and JSON become
+        lists. `indices` may be everything that subset() accepts.
 
             dataset.get_batch([3, 1, 4])["label"]
         """
@@ -455,7 +455,7 @@ class Dataset(SampleSequence):
     # --- columns ---
 
     def column(self, field: str) -> NDArray[Any]:
-        """All values of an int or float field.
+        """Return all values of an int or float field as an array.
 
             numpy.bincount(dataset.column("label"))
         """
@@ -469,9 +469,9 @@ class Dataset(SampleSequence):
         return out
 
     def sizes(self, field: str) -> NDArray[np.int64]:
-        """How many bytes the file has for each value of a field. No value is
-        read: of JPEGs it is the size of the file, of arrays of differing
-        lengths their length, but for a constant.
+        """Return the stored size of each value of a field in bytes, without
+        reading any value. For a JPEG it is the size of the JPEG file. For arrays
+        of differing lengths it grows with the length.
 
             dataset.sizes("tokens").max()
         """
@@ -520,9 +520,9 @@ class Dataset(SampleSequence):
         return self.subset(ids)
 
     def filter(self, field: str, condition: Any) -> NDArray[np.int64]:
-        """Numbers of the samples for whose value of a field the condition is
-        true, for ``Loader(subset=...)`` and ``get_batch()``. A bool mask of one
-        value per sample may stand for the function.
+        """Return the numbers of the samples that meet a condition, for
+        ``Loader(subset=...)`` and ``get_batch()``. `condition` is a function of
+        a value of the field, or a bool mask with one value per sample.
 
             cats = dataset.filter("label", lambda v: v in (281, 282))
         """

@@ -511,8 +511,9 @@ class Loader(Epochs):
             self._core.seek(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it stands, counting the batches that were given out: a small
-        dict of strings and numbers, the same for all ranks."""
+        """Return the position as a small dict of strings and numbers, for a
+        checkpoint. It counts the batches that your loop received, and is the
+        same on all ranks."""
         state: dict[str, Any] = json.loads(self._core.state())
         state["pipeline"] = self._text or ""
         return state
@@ -547,9 +548,9 @@ class Loader(Epochs):
 
     @property
     def step(self) -> int:
-        """The next batch's place in its epoch on this rank, from 0. After
-        :meth:`load_state_dict` it counts steps of this world size, and so
-        continues the count of a run on fewer or more ranks:
+        """Index of the next batch in its epoch on this rank, from 0. After
+        :meth:`load_state_dict` it counts steps of the present world size, so
+        it continues the count of a run on fewer or more ranks:
 
             for step, batch in enumerate(loader, loader.step):
                 train(batch)
@@ -569,14 +570,14 @@ class Loader(Epochs):
 
     @property
     def batch_size(self) -> int:
-        """Samples of a batch."""
+        """Number of samples in a complete batch."""
         return batch_size_of(self.spec)
 
     @property
     def dataset(self) -> Dataset | Samples:
-        """The samples that an epoch is of, one by one: a :class:`Dataset`, or
-        of a `subset` of numbers its part. AttributeError for a subset with a
-        name, and for synthetic data."""
+        """Single samples of an epoch. This is a :class:`Dataset`, or its part
+        if `subset` is a list of sample numbers. A named subset and synthetic
+        data raise AttributeError."""
         state = self.state_dict()
         if state.get("source") == _SYNTHETIC:
             raise AttributeError("synthetic data has no samples one by one")
@@ -590,19 +591,19 @@ class Loader(Epochs):
 
     @property
     def classes(self) -> list[str]:
-        """Names of the classes, as Dataset.classes has them; [] if the dataset
-        has none."""
+        """Names of the classes by label, as in Dataset.classes, or [] if the
+        dataset has none."""
         return class_names(field_facts(self.path))
 
     @property
     def spec(self) -> str:
-        """In full, as batches are named on a mount."""
+        """The complete sampling spec, as in the paths of batches on a mount."""
         return str(self._core.info()["spec"])
 
     @property
     def outputs(self) -> list[dict[str, Any]]:
-        """Describe each output of a batch by a dict: `name`, `dtype`, `shape`
-        of one sample, `ragged`. If a length in `shape` is None, it differs from
+        """A list with a dict for each output of a batch. Its keys are `name`,
+        `dtype`, `shape` (of one sample) and `ragged`. If a length in `shape` is None, it differs from
         sample to sample, or from batch to batch if the output is padded."""
         return self._core.outputs()
 
@@ -612,13 +613,14 @@ class Loader(Epochs):
         `stages` contains for each stage `items`, `bytes`, the seconds `busy_s`,
         `input_wait_s` and `room_wait_s`, summed over threads, and the latencies
         `p50_s` to `p99_s` of one item. `throughput` compares the speed of the
-        loader with that of the trainer. `failed_samples` counts, and `kept`
-        describes the caches of cache(). Other keys describe the setup, for
-        example `decoder`."""
+        loader with that of the trainer. `image_cache` describes the
+        decoded-image cache, and `failed_samples` is the number of samples that
+        could not be read. Other keys describe the setup, for example
+        `decoder`."""
         return {**self._core.info(), **self._core.stats()}
 
     def show(self, n: int = ROWS) -> Shown:
-        """Return the next n samples after the transforms, for a look at them. A
+        """Return the next n samples after all transforms, as pictures. A
         notebook displays them, and ``show().save("look.html")`` writes a page.
 
         An output of three dimensions with 1 or 3 channels becomes pictures. If

@@ -85,26 +85,26 @@ def _loaders(given: Any) -> tuple[Loader, ...]:
 
 
 class Mix(Epochs):
-    """Batches of several loaders, as one: each is of one of them, drawn by its
-    weight.
+    """Iterate over the batches of several loaders. Each batch comes from one
+    loader, which is drawn at random by its weight.
 
         photos = betonfs.Loader("photos.beton", 256)
         drawings = betonfs.Loader("drawings.beton", 256)
         for batch in betonfs.Mix([photos, drawings], weights=[0.7, 0.3]):
             train(batch.image, batch.dataset)
 
-    Which loader a step is of depends on `seed`, the epoch and the step alone:
-    all ranks take batches of the same one, and equally many. ``batch.dataset``
-    is the dataset of a batch.
+    The draw of a step depends only on `seed`, the epoch and the step, so all
+    ranks take their batches from the same loader, and equally many of them.
+    ``batch.dataset`` names the dataset of a batch.
 
     Parameters
     ----------
     loaders
-        They belong to the mix from then on, also to be closed.
+        The loaders. The mix owns them from then on, and closes them.
     weights
-        A number above 0 for each; all alike, if not given.
+        A number above 0 for each loader (default: the same for all).
     seed
-        Of the draws; the loaders have their own.
+        Seed of the draws (default: 0). The loaders have seeds of their own.
     cycle
         False: the epoch ends when a batch is drawn from a loader that has no
         more; then all loaders begin their next epoch. True: the epoch ends when
@@ -262,8 +262,8 @@ class Mix(Epochs):
                                     "batches": steps * self._world})
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it stands, counting the batches that were given out: a small
-        dict, the same for all ranks."""
+        """Return the position as a small dict, for a checkpoint. It counts the
+        batches that your loop received, and is the same on all ranks."""
         with self._lock:
             return {"version": 1, "seed": self.seed, "cycle": self.cycle,
                     "weights": self._draws.weights.tolist(),

@@ -61,17 +61,17 @@ def _joined(rows: Iterable[Any]) -> tuple[Any, Any]:
 
 
 class RaggedArray(Sequence[Any]):
-    """Rows, as many as each sample has: an output of ``array`` and of other
-    operations on lists, beton-lists(7).
+    """Arrays of differing lengths, one for each sample of a batch: the output
+    of ``array`` and of other operations on lists, see beton-lists(7).
 
         boxes = next(iter(loader)).boxes
-        boxes[0]                # of the first sample, (n, 4)
-        boxes.values            # of all samples, joined
+        boxes[0]                # those of the first sample, (n, 4)
+        boxes.values            # those of all samples, joined
         boxes.offsets           # sample i has values[offsets[i]:offsets[i + 1]]
-        boxes.lengths           # how many each has
+        boxes.lengths           # their number in each sample
 
     `values`, `offsets` and `boxes[i]` are tensors of the loader's framework,
-    without a copy. ``RaggedArray(rows)`` makes one of arrays or tensors, one
+    without a copy. ``RaggedArray(rows)`` takes a list of arrays or tensors, one
     for each sample.
     """
 
@@ -88,8 +88,8 @@ class RaggedArray(Sequence[Any]):
     @classmethod
     def of(cls, values: Any, offsets: Any,
            ends: Sequence[int] | None = None) -> RaggedArray:
-        """Return one of all rows, and the offsets of each sample's. `ends` are
-        the offsets as integers; None: they are read of `offsets`.
+        """Return a RaggedArray of joined values and the offsets of the samples.
+        `ends` are the offsets as integers (default: read from `offsets`).
 
             betonfs.RaggedArray.of(values, torch.tensor([0, 3, 5]))
         """

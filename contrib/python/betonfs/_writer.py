@@ -635,46 +635,54 @@ def write(
     progress: bool = False,
     overwrite: bool = False,
 ) -> int:
-    """Writes a dataset, and returns how many samples it has. The file appears
-    under its name when it is complete.
+    """Write a dataset, and return its number of samples. The file appears under
+    its name when it is complete.
 
     samples
-        Anything with ``len()`` and ``[i]``, or an iterable, then with `length`,
-        how many there are at most. A sample is a dict by field, or a tuple in
-        the fields' order.
+        A sequence with ``len()`` and ``[i]``, or an iterable. For an iterable,
+        set `length`, an upper limit of the number of samples. A sample is a
+        dict by field, or a tuple in the order of the fields.
     fields
-        Names to "image", "int", "float", "bytes", "json", or (dtype, shape) of
-        arrays. A shape that begins with None is of arrays of differing lengths,
-        such as the boxes of a sample, ("float32", (None, 4)); FFCV reads them
-        as bytes. "mask" stores whole numbers of (height, width), or PIL images
-        of mode L, P, 1 or I;16, in a bytes field as PNG, without loss and of
-        any size; "png" does so for images of 8 or 16 bits, also (height, width,
-        3). "frames" stores a list of images: as JPEGs, with mode="raw" as PNGs,
-        and bytes of either as they are. Not given: as the first sample has
-        them, which is a dict then.
-    mode, quality, max_resolution
-        Images, which are PIL's, or uint8 arrays of (height, width, 3): stored
-        as "jpg" of a quality, or "raw"; made smaller where the longer side is
-        above max_resolution, as FFCV does. Those given as bytes are JPEGs that
-        are stored as they are. PIL images of 16 bits keep their upper 8 bits.
-    classes
-        Names of the classes, by label: of the only "int" field, or a dict by
-        field. Not given: those of ``samples.classes``, as torchvision's
-        datasets have them, or of the column of a dataset of Hugging Face. A
-        label without a name is an error. FFCV ignores names; Dataset.classes
-        has them.
-    page_size
-        Bytes, a power of two from 2 MiB. 0: 8 MiB. No sample may be larger.
-    workers
-        Above 1: so many processes get and encode samples of what has ``[i]``;
-        of an iterable they are taken here, one after the other, and threads
-        encode them. The file is the same for any number.
+        A dict of names to types: "image", "int", "float", "bytes", "json", or
+        (dtype, shape) for arrays (default: the types of the first sample, which
+        must be a dict).
 
-        The processes are forked, as torch's DataLoader has its own: what a
-        dataset opened before is theirs in common, with its place in the file,
-        so files are best opened when they are first needed. They are daemons,
-        and may start no processes. In one that is such itself, write() goes
-        without.
+        If a shape begins with None, the arrays have differing lengths, for
+        example the boxes of a sample, ("float32", (None, 4)). FFCV reads them
+        as bytes.
+
+        "mask" stores whole numbers of (height, width), or PIL images of mode L,
+        P, 1 or I;16, as PNG in a bytes field, without loss and of any size.
+        "png" does the same for images of 8 or 16 bits, also (height, width, 3).
+        "frames" stores a list of images as JPEGs, or as PNGs if mode="raw". If
+        the images are bytes of JPEG or PNG files, they stay unchanged.
+    mode, quality, max_resolution
+        "jpg" stores images as JPEGs of this quality, and "raw" as pixels
+        (default: "jpg", 90). If max_resolution is above 0, images whose longer
+        side exceeds it are made smaller, as in FFCV. Images are PIL images or
+        uint8 arrays of (height, width, 3). The bytes of a JPEG file stay
+        unchanged. PIL images of 16 bits keep their upper 8 bits.
+    classes
+        Names of the classes by label: a list for the only "int" field, or a
+        dict of lists by field (default: ``samples.classes`` of a torchvision
+        dataset, or the names in the column of a Hugging Face dataset). A label
+        without a name is an error. FFCV ignores names; Dataset.classes has
+        them.
+    page_size
+        Size of a page in bytes, a power of two from 2 MiB (default: 0, which
+        means 8 MiB). No sample may be larger.
+    length
+        Upper limit of the number of samples, if `samples` is an iterable.
+    workers
+        Number of processes that get and encode the samples of a sequence
+        (default: 1, the calling process). Samples of an iterable are taken in
+        the calling thread, and so many threads encode them. The file is the
+        same for any number.
+
+        The processes are forked, as those of torch's DataLoader. They share the
+        files that the dataset opened before, and their positions, so open files
+        in ``[i]``. The processes are daemons, so they cannot start processes
+        themselves. If write() runs in such a process, it starts none.
 
         If ``[i]`` draws from the global generators of Python, NumPy or torch,
         its numbers depend only on i and on the generators' state when write()
@@ -682,15 +690,16 @@ def write(
         each process has a copy that gives the same numbers. Therefore make it
         from i in ``[i]``.
     progress
-        Shows a bar, where tqdm is installed.
+        Show a progress bar if tqdm is installed (default: False).
     overwrite
-        Replace a file that exists. False: FileExistsError.
+        Replace an existing file (default: False, raise FileExistsError).
 
     Integers are stored as they are: for an "int" field, and for an array of
     integers, write() refuses a number with a fraction or out of range.
 
-    Raises ValueError for what cannot be written, with the sample's number, and
-    BetonError, an OSError, for the file.
+    If a value cannot be written, write() raises a ValueError with the number of
+    the sample. If the file cannot be written, it raises a BetonError, which is
+    an OSError.
 
         betonfs.write("train.beton", dataset, mode="raw", workers=8,
                       fields={"image": "image", "label": "int"})
