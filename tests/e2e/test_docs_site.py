@@ -268,7 +268,7 @@ def test_every_message_has_its_remedy():
 def test_questions_have_answers():
     rows = re.findall(r"^\| ([^|]*\?) \| (.*) \|$",
                       (DOCS / "questions.md").read_text(), re.M)
-    assert len(rows) == 20
+    assert len(rows) >= 20
     for question, answer in rows:
         assert "](" in answer or re.search(r"\([1-8]\)", answer), question
 
