@@ -40,7 +40,7 @@ static const char examples[] =
 	"  betonfs 'train-*.beton' mnt         # files that are one dataset\n"
 	"  betonfs -o order=quasi_random,batch=512 train.beton mnt\n"
 	"  betonfs -o allow_other,log=/var/log/betonfs.log train.beton /mnt\n"
-	"  mount -t beton -o allow_other train.beton /mnt\n"
+	"  mount -t fuse.betonfs -o allow_other train.beton /mnt\n"
 	"  fusermount3 -u mnt\n"
 	"\n"
 	"As mount.beton it takes the options -fnsv of mount(8). See "
