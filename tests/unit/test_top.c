@@ -317,8 +317,8 @@ static const char at_80x24[] =
 	"q quit  sort: n name* s speed w wait f failed  r ranks  e ended\n";
 
 static const char at_40x10[] = "/mnt/imagenet, up 0:00:12; jobs 1, ranks\n"
-			       "batches  4.0/s, 1.0 MiB/s, 0.0 % of them\n"
-			       "values   100/s: 90.0 % cache hits, 10.0 \n"
+			       "batches  4.0/s, 1.0 MiB/s\n"
+			       "values   100/s: 90.0 % cache hits\n"
 			       "JOB            IMG/S WAIT VERDICT\n"
 			       "a-name-of...    1500  50% decode\n"
 			       "  rank 0         500   0%\n"

@@ -56,19 +56,34 @@ put_line(struct canvas *c, const char *format, ...)
 	put_text(c, NULL, line);
 }
 
+/* Prints a line of the head. If it is too wide, its last facts are missing,
+   because the beginning of a number looks like another number. */
+static void put_whole_facts(struct canvas *c, char *line)
+{
+	while (strlen(line) > c->width) {
+		char *comma = strrchr(line, ',');
+
+		if (!comma)
+			break;
+		*comma = '\0';
+	}
+	put_text(c, NULL, line);
+}
+
 /* A line of the head: all of `facts`, or "-" without rates. */
 static void put_facts(struct canvas *c, const char *label,
 		      const struct fact *facts, const void *thing,
 		      bool is_known)
 {
-	char line[LINE_SIZE] = "";
+	char line[LINE_SIZE] = "", whole[LINE_SIZE + CELL_SIZE];
 	FILE *out = is_known ? fmemopen(line, sizeof(line), "w") : NULL;
 
 	if (out) {
 		fact_text(out, facts, thing);
 		fclose(out);
 	}
-	put_line(c, "%s%s", label, is_known ? line : "-");
+	snprintf(whole, sizeof(whole), "%s%s", label, is_known ? line : "-");
+	put_whole_facts(c, whole);
 }
 
 static const char *duration(uint64_t s, char out[CELL_SIZE])
@@ -183,16 +198,18 @@ static uint64_t print_uses(const struct top_reading *r, char line[LINE_SIZE])
 
 static void put_budget(struct canvas *c, const struct top_view *v)
 {
-	char fill[CELL_SIZE], line[LINE_SIZE];
+	char fill[CELL_SIZE], line[LINE_SIZE], whole[2 * LINE_SIZE];
 	char used[FACT_NUMBER_SIZE], limit[FACT_NUMBER_SIZE];
 	const struct top_reading *r = v->now;
 	double most = (double)r->budget_limit;
 	double sum = (double)min_u64(print_uses(r, line), r->budget_limit);
 
-	if (r->is_whole && r->budget_limit)
-		put_line(c, "memory   %s %s of %s%s",
-			 draw_bar(sum / most, BAR_MEMORY, fill),
-			 fact_bytes(sum, used), fact_bytes(most, limit), line);
+	if (!r->is_whole || !r->budget_limit)
+		return;
+	snprintf(whole, sizeof(whole), "memory   %s %s of %s%s",
+		 draw_bar(sum / most, BAR_MEMORY, fill), fact_bytes(sum, used),
+		 fact_bytes(most, limit), line);
+	put_whole_facts(c, whole);
 }
 
 /* Prints the first lines of the head, as many as the height permits. */
