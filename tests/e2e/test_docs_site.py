@@ -159,6 +159,14 @@ def test_the_theme_is_complete(site):
         assert not re.search(r"^import ", script.read_text(), re.M), script
 
 
+def test_only_files_of_the_repository_become_pages(pages):
+    """A path such as /etc/fstab is a file of the machine."""
+    assert "/etc/fstab" in pages[pathlib.Path("install.html")].text
+    for path in pages:
+        if path.parts[0] == "source":
+            assert not path.name.startswith("-"), path
+
+
 def test_the_python_page_has_no_raw_markup(pages):
     text = pages[pathlib.Path("python-api.html")].text
     for mark in "``", "\\|", "\\*", "`", ":func:", "Type:", "TYPE:":
