@@ -235,6 +235,8 @@ def run_page(path, folder, given=(), only=KINDS):
             reason = missing(block)
             if reason:
                 reasons.append(f"{path.name}:{block.line}: {reason}")
+                for name in block.places:       # later blocks use it, too
+                    session.place(name)
             elif block.kind in only:
                 session.run(block)
         return session.ran, reasons
