@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * betonfs: the declarations and conventions that all public headers share.
+ * Declarations and conventions that all public headers share.
+ *
+ * libbeton loads training batches from datasets in FFCV's format (.beton), and
+ * reads and writes such datasets. beton_loader(3) has a complete program for a
+ * training loop, beton_dataset(3) for single samples, beton_writer(3) for a new
+ * dataset, and beton_image(3) for single images. For example, this command
+ * compiles a program:
+ *
+ *   cc program.c $(pkg-config --cflags --libs beton)
  *
  * These conventions hold for every function of <beton/...> unless its comment
  * states otherwise:

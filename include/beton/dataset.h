@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random access to the samples of a dataset FILE, without a loader. The
+ * Random access to the samples of a dataset FILE, without a loader.
+ *
+ * A dataset is a file in FFCV's format (.beton) with training samples, such as
+ * labeled images. These functions read single samples in any order. The
  * conventions of <beton/beton.h> hold. A program that decodes the first image:
  *
  *	#include <beton/dataset.h>

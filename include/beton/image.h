@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decodes and resizes single images in memory, with the code that loaders use.
- * The conventions of <beton/beton.h> hold. Pixels are rows of red, green and
+ * Decodes and resizes single images in memory, with the code of the loader.
+ *
+ * These functions need no dataset: they read a JPEG from memory, and write
+ * pixels into memory of the caller. The pixels are those of a training that
+ * loads this image. The conventions of <beton/beton.h> hold. Pixels are rows of red, green and
  * blue, 8 bits each, without gaps. A program that decodes the middle of a JPEG:
  *
  *	#include <beton/image.h>

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader: batches of complete tensors from a dataset FILE or from a MOUNT
- * of betonfs, with the same bytes either way. The conventions of
- * <beton/beton.h> hold. A program that reads one epoch:
+ * Batches of tensors from a dataset FILE or from a MOUNT of betonfs.
+ *
+ * A loader reads a dataset of training samples, such as labeled images, decodes
+ * and augments them in its threads, and delivers batches of complete tensors.
+ * A FILE in FFCV's format (.beton) and a MOUNT of betonfs(8) give the same
+ * bytes. The conventions of <beton/beton.h> hold. A program that reads one
+ * epoch:
  *
  *	#include <beton/loader.h>
  *	#include <inttypes.h>
@@ -50,7 +54,7 @@
  *	}
  *
  * Numbers of a pipeline may change with the epoch, for example the image size
- * in "random_resized_crop(\"0=160,10=192,14=224\") | ...", which makes early
+ * in `random_resized_crop("0=160,10=192,14=224") | ...`, which makes early
  * epochs cheap. The loader changes them by itself. Each batch has its own
  * shapes.
  *

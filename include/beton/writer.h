@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a dataset sample by sample. FFCV and all of betonfs read it. The
+ * Writes a dataset sample by sample.
+ *
+ * The writer makes a file of training samples, such as labeled images, in the
+ * format of FFCV (.beton). FFCV and all programs of betonfs can read it. The
  * conventions of <beton/beton.h> hold. A program that writes ten images of one
  * color each:
  *
