@@ -296,12 +296,13 @@ def _batch(names: Iterable[str], values: Iterable[Any],
 
 
 class TupleBatch(tuple[Any, ...], _Facts):
-    """Outputs in their order, and the facts that a Batch has.
+    """A tuple of the tensors of one batch, in the order of the outputs, with the
+    attributes of a Batch.
 
         for images, labels in betonfs.Loader("train.beton", batch="tuple"):
             train(images, labels)
 
-    `to()`, `pin_memory()` and copies keep the facts. Libraries that make a new
+    `to()`, `pin_memory()` and copies keep these attributes. Libraries that make a new
     tuple of the tensors lose them; a Batch keeps them.
     """
 

@@ -18,7 +18,7 @@ class Epochs(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Ends its threads. Batches that are kept stay valid."""
+        """End the threads. Batches that you keep stay valid."""
 
     def __enter__(self) -> Self:
         return self

@@ -241,8 +241,9 @@ class Mix(Epochs):
         self._stand(epoch, [x.state_dict() for x in self.loaders])
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration is of this epoch, from its start; or its rest, if
-        a state of it was loaded."""
+        """Set the epoch of the next iteration. The iteration starts at the
+        epoch's beginning. If you loaded a state of this epoch, it continues
+        there."""
         with self._lock:
             self._turn += 1
             if self._fresh and self._epoch == epoch:
@@ -303,7 +304,7 @@ class Mix(Epochs):
     # --- facts ---
 
     def stats(self) -> list[dict[str, Any]]:
-        """Those of the loaders, in their order."""
+        """Return the statistics of each loader, in their order."""
         return [x.stats() for x in self.loaders]
 
     def __repr__(self) -> str:
@@ -315,7 +316,7 @@ class Mix(Epochs):
     # --- the end ---
 
     def close(self) -> None:
-        """Closes the loaders. Batches that are kept stay valid."""
+        """Close the loaders. Batches that you keep stay valid."""
         for loader in self.loaders:
             loader.close()
 

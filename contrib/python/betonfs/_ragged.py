@@ -101,12 +101,12 @@ class RaggedArray(Sequence[Any]):
 
     @property
     def dtype(self) -> Any:
-        """That of `values`."""
+        """The data type of `values`."""
         return self.values.dtype
 
     @property
     def lengths(self) -> Any:
-        """How many rows each sample has, int64."""
+        """Number of rows of each sample, int64."""
         return self.offsets[1:] - self.offsets[:-1]
 
     def __len__(self) -> int:

@@ -148,8 +148,8 @@ def _caption(row: Mapping[str, Any], but: Iterable[str]) -> str:
 
 
 class Shown:
-    """Samples of batches as a grid: a notebook shows it, `save()` writes a file
-    that is complete by itself, `html` is the text.
+    """Samples of batches as a grid of pictures. A notebook displays it, `save()`
+    writes it to a page that needs no other file, and `html` is its text.
 
         loader.show(16).save("look.html")
         betonfs.Shown([next(iter(loader))])
