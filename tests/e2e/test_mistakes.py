@@ -1140,7 +1140,7 @@ def test_a_program_reports_the_same(path):
 PROGRAMS = [
     ("beton inof", "beton --help `info'"), ("beton check", "`beton info'"),
     ("beton mount", "`betonfs'"), ("beton hlep", "`help' beton --help"),
-    ("beton help inof", "'inof' `info' beton --help"),
+    ("beton help inof", "`inof' `info' beton --help"),
     ("beton", "missing COMMAND beton --help"),
     ("beton --foo", "--foo beton --help"),
     ("beton bench --batch-size 20 FILE", "--batch-size `--spec=batch=N'"),

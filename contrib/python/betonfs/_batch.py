@@ -305,7 +305,7 @@ class TupleBatch(tuple[Any, ...], _Facts):
         for images, labels in betonfs.Loader("train.beton", batch="tuple"):
             train(images, labels)
 
-    `to()`, `pin_memory()` and copies keep the facts. Libraries that make a new
+    `to()`, `pin_memory()` and copies keep these attributes. Libraries that make a new
     tuple of the tensors lose them; a Batch keeps them.
     """
 

@@ -183,7 +183,7 @@ class Compiled:
 
 
 def compiled(code: Code | None = None, *, parallel: bool = False) -> Any:
-    """Makes a stage of a function of NumPy arrays, for
+    """Compile a function of NumPy arrays as a transform, for
     ``Loader(transforms=[...])``.
 
         @betonfs.compiled

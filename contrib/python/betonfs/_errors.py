@@ -83,7 +83,8 @@ def _hint(path: str, code: int | None) -> str:
     found = sorted(os.path.join(path, name) for name in os.listdir(path)
                    if _is_mounted(os.path.join(path, name)))
     why = "a directory, and no dataset on a mount of betonfs"
-    return f"{why}: open {' or '.join(found[:8])}" if found else why
+    return why + (f": open {' or '.join(found[:8])}" if found else
+                  ": mount a dataset there, or pack images by mkfs.beton")
 
 
 def explain(error: BetonError, path: str) -> Exception:

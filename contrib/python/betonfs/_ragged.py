@@ -103,7 +103,7 @@ class RaggedArray(Sequence[Any]):
 
     @property
     def dtype(self) -> Any:
-        """That of `values`."""
+        """The data type of `values`."""
         return self.values.dtype
 
     @property

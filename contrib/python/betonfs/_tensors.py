@@ -87,11 +87,11 @@ def converter(name: str) -> Convert:
 
 
 class Ragged(Sequence[bytes]):
-    """Rows of their own sizes, of a bytes or a JSON field.
+    """Values of a bytes or a JSON field, whose sizes differ, one for each sample.
 
-    `rows[i]` are the bytes of a row. All of them, joined, are `data` (uint8),
-    and row i is from `offsets[i]` to `offsets[i + 1]` (int64, one more than
-    rows); both without a copy.
+    `rows[i]` has the bytes of sample i. `data` (uint8) has the bytes of all
+    samples, without a copy. Those of sample i are from `offsets[i]` to before
+    `offsets[i + 1]` (int64, one more than samples).
 
         captions = next(iter(loader)).caption
         captions[0], captions.json()[0], len(captions)
@@ -145,7 +145,7 @@ class Ragged(Sequence[bytes]):
         return (self[i] for i in range(len(self)))
 
     def json(self) -> list[Any]:
-        """The rows, parsed."""
+        """Return the values as parsed JSON, in a list."""
         return [json.loads(row) for row in self]
 
     def __repr__(self) -> str:

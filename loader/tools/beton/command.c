@@ -50,7 +50,7 @@ int command_refuse(const char *name, struct log *log)
 		suggest_try(&s, commands[i]->name);
 	suggest_other(&s, other_commands);
 	suggest_text(&s, meant, sizeof(meant));
-	log_error(log, "unknown command '%s'%s%s See 'beton --help'.", name,
+	log_error(log, "unknown command `%s'%s%s See 'beton --help'.", name,
 		  meant, *meant ? "" : ".");
 	return BETON_EXIT_USAGE;
 }
