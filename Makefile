@@ -190,6 +190,7 @@ $(filter $(zsh_dir)/%,$(completions)): $(zsh_dir)/_%: $(BUILD)/% contrib/complet
 $(filter $(fish_dir)/%,$(completions)): $(fish_dir)/%.fish: $(BUILD)/% contrib/completions ; $(call complete,$*,fish)
 
 python: $(if $(python_include),$(python_files) $(python_dir)/_beton$(python_suffix))
+	$(if $(python_include),,@echo "make python: $(PYTHON) is older than 3.11, or python3-dev is not installed")
 $(python_dir)/_beton$(python_suffix): $(python_objs) $(python_dir)/$(SONAME)
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(python_objs) $(python_dir)/$(SONAME)
