@@ -138,7 +138,7 @@ python_files := $(patsubst $(python_tree)/betonfs/%,$(python_dir)/%,$(sort $(she
 python_objs := $(call obj,$(python_src))
 objs  := $(sort $(lib_objs) $(call obj,$(prog_src) $(unit_src) loader/jit/prebuild/prebuild.c contrib/bench/gpu.c) $(python_objs))
 
-all: $(lib) $(so) $(progs) $(BUILD)/beton.pc $(BUILD)/man/man3/stamp $(completions)
+all: $(lib) $(so) $(progs) $(BUILD)/beton.pc $(BUILD)/betonfs@.service $(BUILD)/man/man3/stamp $(completions)
 
 $(lib): $(lib_objs)
 # Link objects, not the archive: the linker drops members of an archive that no
@@ -372,7 +372,7 @@ unit := $(BUILD)/betonfs@.service
 $(unit): FORCE
 	$(call update,sed 's|/usr/local/bin|$(bindir)|' contrib/systemd/betonfs@.service)
 
-install: all $(unit)
+install: all
 	$(Q)$(list_installed) put $(BUILD)/installed.dirs '$(DESTDIR)'
 uninstall: $(BUILD)/man/man3/stamp
 	$(Q)$(list_installed) remove $(BUILD)/installed.dirs '$(DESTDIR)'
