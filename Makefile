@@ -138,7 +138,7 @@ python_files := $(patsubst $(python_tree)/betonfs/%,$(python_dir)/%,$(sort $(she
 python_objs := $(call obj,$(python_src))
 objs  := $(sort $(lib_objs) $(call obj,$(prog_src) $(unit_src) loader/jit/prebuild/prebuild.c contrib/bench/gpu.c) $(python_objs))
 
-all: $(lib) $(so) $(progs) $(BUILD)/beton.pc $(BUILD)/man/man3/stamp $(completions)
+all: $(lib) $(so) $(progs) $(BUILD)/beton.pc $(BUILD)/betonfs@.service $(BUILD)/man/man3/stamp $(completions)
 
 $(lib): $(lib_objs)
 # Link objects, not the archive: the linker drops members of an archive that no
@@ -190,6 +190,7 @@ $(filter $(zsh_dir)/%,$(completions)): $(zsh_dir)/_%: $(BUILD)/% contrib/complet
 $(filter $(fish_dir)/%,$(completions)): $(fish_dir)/%.fish: $(BUILD)/% contrib/completions ; $(call complete,$*,fish)
 
 python: $(if $(python_include),$(python_files) $(python_dir)/_beton$(python_suffix))
+	$(if $(python_include),,@echo "make python: $(PYTHON) is older than 3.11, or python3-dev is not installed")
 $(python_dir)/_beton$(python_suffix): $(python_objs) $(python_dir)/$(SONAME)
 	$(call progress,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(python_objs) $(python_dir)/$(SONAME)
@@ -371,7 +372,7 @@ unit := $(BUILD)/betonfs@.service
 $(unit): FORCE
 	$(call update,sed 's|/usr/local/bin|$(bindir)|' contrib/systemd/betonfs@.service)
 
-install: all $(unit)
+install: all
 	$(Q)$(list_installed) put $(BUILD)/installed.dirs '$(DESTDIR)'
 uninstall: $(BUILD)/man/man3/stamp
 	$(Q)$(list_installed) remove $(BUILD)/installed.dirs '$(DESTDIR)'

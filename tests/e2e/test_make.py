@@ -55,6 +55,14 @@ def test_help_lists_variables_that_make_reads():
             f"$(or $({name})" in TEXT, name
 
 
+def test_python_without_its_headers_names_the_package():
+    """The tests that need no package still run, so it is no error."""
+    r = make("-s", "PYTHON=/nonexistent", "python")
+    assert r.returncode == 0
+    assert r.stdout == ("make python: /nonexistent is older than 3.11, or "
+                        "python3-dev is not installed\n")
+
+
 @pytest.mark.parametrize("place,old,new", [
     ("Makefile", r"^VERSION := \d+", "VERSION := 97"),
     ("include/beton/beton.h", r"(_VERSION_MINOR )\d+", r"\g<1>97"),

@@ -141,7 +141,7 @@ def debs(tmp_path_factory):
             pytest.skip(f"{tool} is not installed")
     if SANITIZER or not os.environ.get("BETON_TEST_DEB"):
         pytest.skip("BETON_TEST_DEB is not set: building takes minutes")
-    out = tmp_path_factory.mktemp("deb")
+    out = tmp_path_factory.mktemp("deb") / "with a blank"
     r = subprocess.run(["sh", DEBIAN / "build", out], capture_output=True,
                        text=True, timeout=1500)
     assert r.returncode == 0, r.stdout[-3000:] + r.stderr[-3000:]
