@@ -134,8 +134,9 @@ static void test_html(const struct diagnosis *d)
 	unlink(path);
 	check_has(page, "<code>/data/&lt;train&gt;.beton</code>, 1000000 "
 			"samples, 1234.6 MB, on server:/data (nfs4)</td>");
-	check_has(page, "<td>8 CPUs, 4 allowed, 2.5 cores; others had 0.25; "
-			"3.0 GB of memory free; copies 20.0 GB/s</td>");
+	check_has(page, "<td>8 CPUs, 4 allowed, 2.5 cores; other processes "
+			"used 0.25 cores; 3.0 GB of memory free; memory "
+			"copies at 20.0 GB/s</td>");
 	check_has(page, "<td>main thread busy 50 %, loader 1.50 cores, 700 "
 			"samples/s</td>");
 	check_has(page, "<td>note</td><td>1 &lt; 2</td>");
