@@ -88,19 +88,25 @@ in = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 
 # The library: the engine, which is the half of fs/ without FUSE, and the
 # loader. tests/lint/layers.py has the order of the directories.
-lib_src    := $(call in,$(addprefix fs/,util memory metrics order dataset cache engine) \
+lib_src    := $(call in,$(addprefix fs/,util memory metrics order dataset writer cache engine) \
               loader $(addprefix loader/,util jpeg codec resize pixels policy list text graph grid ops jit feed pipeline gpu run))
 # Directories named isa/ are compiled once for each instruction set.
 isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)
 # The programs. The linker takes only the objects that each one refers to.
 prog_src   := $(call in,fs/namespace fs/zerocopy fs/mount \
-              $(addprefix loader/tools/,ui machine mkfs top gallery doctor beton))
+              $(addprefix loader/tools/,ui machine picture input mkfs top gallery doctor beton))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 man        := $(sort $(wildcard $(foreach n,1 5 7 8,fs/*/*.$n loader/*/*.$n loader/tools/*/*.$n)))
 
-have_webp  := $(shell $(PKG_CONFIG) --exists libwebp && echo y)
+# Libraries that the programs use if they are installed: NAME=PACKAGE of
+# pkg-config. The sources see HAVE_NAME.
+optional   := WEBP=libwebp
+found      := $(foreach o,$(optional),$(shell $(PKG_CONFIG) --exists $(lastword $(subst =, ,$o)) && echo $o))
+found_pkgs := $(foreach o,$(found),$(lastword $(subst =, ,$o)))
+found_cflags := $(foreach o,$(found),-DHAVE_$(firstword $(subst =, ,$o))) $(call pkg,--cflags,$(found_pkgs))
+found_libs := $(call pkg,--libs,$(found_pkgs))
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 lib   := $(BUILD)/libbeton.a
@@ -153,14 +159,14 @@ $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 
 $(call obj,$(call in,fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
-$(call obj,$(call in,loader/tools/mkfs loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
+$(call obj,$(call in,loader/tools/picture loader/tools/input loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(found_cflags)
 
-fuzz_libs = $(base_libs) $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
+fuzz_libs = $(base_libs) $(call pkg,--libs,libpng) $(found_libs)
 base_cflags := $(call pkg,--cflags,libjpeg libpng jansson liblz4)
 base_libs := $(call pkg,--libs,libjpeg libpng jansson liblz4) -ldl -lm -lpthread
 $(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) -Wl,--version-script=loader/libbeton.map $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
-$(BUILD)/mkfs.beton: private LDLIBS += $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
+$(BUILD)/mkfs.beton: private LDLIBS += $(call pkg,--libs,libpng) $(found_libs)
 $(so) $(python_dir)/$(SONAME) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
 
 $(python_objs): $(BUILD)/python.flags
@@ -216,7 +222,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags Makefile
 # Rewritten only if the content changes, so that nothing rebuilds needlessly.
 update = @mkdir -p $(@D); { $(1); } | cmp -s - $@ || { $(1); } > $@
 $(BUILD)/flags: FORCE
-	$(call update,echo '$(CC) $(ALL_CFLAGS) webp=$(have_webp)')
+	$(call update,echo '$(CC) $(ALL_CFLAGS) found=$(found)')
 # Rebuild the objects if the interpreter changes.
 $(BUILD)/python.flags: FORCE
 	$(call update,echo '$(python_include) $(python_suffix)')

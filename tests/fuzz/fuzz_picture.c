@@ -12,8 +12,8 @@
 #endif
 
 #include "fs/util/bytes.h"
-#include "loader/tools/mkfs/picture.h"
-#include "loader/tools/mkfs/picture_format.h"
+#include "loader/tools/picture/picture.h"
+#include "loader/tools/picture/format.h"
 #include "tests/fuzz/fuzz.h"
 
 /* More pixels are right, and slow. */

@@ -22,6 +22,7 @@ LAYERS = """
     fs/memory
     fs/metrics fs/order
     fs/dataset
+    fs/writer
     fs/cache
     fs/engine
     fs/namespace
@@ -41,6 +42,8 @@ LAYERS = """
     loader/run
     loader
     loader/tools/ui loader/tools/machine
+    loader/tools/picture
+    loader/tools/input
     loader/tools/top loader/tools/gallery loader/tools/doctor loader/tools/mkfs
     loader/tools/beton
 """
@@ -55,7 +58,8 @@ FACE = {
     "fs/memory": "*",
     "fs/metrics": "counters histogram jobs openmetrics rank_figures trace",
     "fs/order": "draws order spec spec_text subset",
-    "fs/dataset": "class_names dataset field format group joined rewrite source value_file vfile writer",
+    "fs/dataset": "class_names dataset field format group joined source value_file vfile",
+    "fs/writer": "*",
     "fs/cache": "arena cache choice",
     "fs/engine": "batch_place crc engine zerocopy_message pool settings",
     "fs/namespace": "ns",
@@ -89,6 +93,8 @@ FACE = {
     "loader/tools/top": "draw fetch json terminal",
     "loader/tools/gallery": "gallery",
     "loader/tools/doctor": "estimate look report trials watch",
+    "loader/tools/picture": "picture",
+    "loader/tools/input": "input",
     "loader/tools/mkfs": "",
     "loader/tools/beton": "",
 }
@@ -100,8 +106,8 @@ ONLY = {
     "link.h": ["loader/util/library.c"],
     "jpeglib.h": ["loader/codec/*"],
     "lz4.h": ["fs/cache/cold.c", "loader/tools/ui/features.c"],
-    "png.h": ["loader/codec/png.c", "loader/tools/mkfs/*"],
-    "webp/decode.h": ["loader/tools/mkfs/*"],
+    "png.h": ["loader/codec/png.c", "loader/tools/picture/*"],
+    "webp/decode.h": ["loader/tools/picture/*"],
 }
 # Files that make writes: the list of operations, and a file as a string.
 GENERATED = {"ops.inc"}

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "fs/dataset/dataset.h"
-#include "fs/dataset/writer.h"
+#include "fs/writer/writer.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 

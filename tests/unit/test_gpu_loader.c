@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "beton/loader.h"
-#include "fs/dataset/writer.h"
+#include "fs/writer/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "fs/util/thread.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/dataset/writer.h"
+#include "fs/writer/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"

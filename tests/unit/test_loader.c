@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "beton/loader.h"
-#include "fs/dataset/writer.h"
+#include "fs/writer/writer.h"
 #include "tests/unit/t.h"
 
 enum { SAMPLES = 40, BATCH = 4, STEPS = SAMPLES / BATCH };

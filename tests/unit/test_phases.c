@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "beton/loader.h"
-#include "fs/dataset/writer.h"
+#include "fs/writer/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "loader/pipeline/phases.h"

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-#include "fs/dataset/rewrite.h"
+#include "fs/writer/rewrite.h"
 #include "fs/util/cleanup.h"
 #include "tests/unit/made.h"
 

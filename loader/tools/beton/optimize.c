@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "fs/dataset/joined.h"
-#include "fs/dataset/rewrite.h"
-#include "fs/dataset/writer.h"
+#include "fs/writer/rewrite.h"
+#include "fs/writer/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"

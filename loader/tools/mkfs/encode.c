@@ -15,7 +15,7 @@
 #include "loader/codec/codec.h"
 #include "loader/codec/index.h"
 #include "loader/resize/resample.h"
-#include "loader/tools/mkfs/picture.h"
+#include "loader/tools/picture/picture.h"
 #include "loader/tools/mkfs/scan.h"
 
 /* The largest page and so the largest value. A larger image file is refused. */

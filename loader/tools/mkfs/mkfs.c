@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fs/dataset/writer.h"
+#include "fs/writer/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
 #include "fs/util/name.h"

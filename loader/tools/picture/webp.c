@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/tools/mkfs/picture_format.h"
+#include "loader/tools/picture/format.h"
 
 #ifdef HAVE_WEBP
 

@@ -5,14 +5,14 @@
  * until then it has no name, or a temporary one in the same directory. It is
  * synced before it gets its name. One thread.
  */
-#ifndef FS_DATASET_WRITER_H
-#define FS_DATASET_WRITER_H
+#ifndef FS_WRITER_WRITER_H
+#define FS_WRITER_WRITER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "fs/dataset/field.h"
-#include "fs/dataset/schema.h"
+#include "fs/writer/schema.h"
 #include "fs/util/log.h"
 
 struct writer;

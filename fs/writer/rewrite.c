@@ -4,7 +4,7 @@
  * queue, whose threads change the values. It takes the batches back in order
  * and writes them.
  */
-#include "fs/dataset/rewrite.h"
+#include "fs/writer/rewrite.h"
 
 #include <errno.h>
 #include <stdlib.h>

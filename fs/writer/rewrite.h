@@ -9,15 +9,15 @@
  * rename them or change their types; then its callback makes values of these
  * types.
  */
-#ifndef FS_DATASET_REWRITE_H
-#define FS_DATASET_REWRITE_H
+#ifndef FS_WRITER_REWRITE_H
+#define FS_WRITER_REWRITE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "fs/dataset/dataset.h"
-#include "fs/dataset/writer.h"
+#include "fs/writer/writer.h"
 
 /* --- samples ------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The interface between the formats and picture.c: the form in which a format
    returns an image. */
-#ifndef LOADER_TOOLS_MKFS_PICTURE_FORMAT_H
-#define LOADER_TOOLS_MKFS_PICTURE_FORMAT_H
+#ifndef LOADER_TOOLS_PICTURE_FORMAT_H
+#define LOADER_TOOLS_PICTURE_FORMAT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
  * buffer as samples come. Records and table stay in memory, about 50 bytes per
  * sample, and are written at the end. The header is written last.
  */
-#include "fs/dataset/writer.h"
+#include "fs/writer/writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/tools/mkfs/picture.h"
+#include "loader/tools/picture/picture.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/codec/exif.h"
-#include "loader/tools/mkfs/picture_format.h"
+#include "loader/tools/picture/format.h"
 
 /* Memory beyond this size is freed after the image that needed it. */
 static const size_t KEEP_MEMORY = (size_t)64 << 20;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/tools/mkfs/picture_format.h"
+#include "loader/tools/picture/format.h"
 
 /* The source that libpng reads from, and the receiver of its errors. */
 struct input {

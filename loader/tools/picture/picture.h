@@ -6,8 +6,8 @@
  * cut to the upper 8. Input is hostile: no bytes cause a crash, and memory is
  * bounded by the file and twice PICTURE_PIXELS_MAX pixels.
  */
-#ifndef LOADER_TOOLS_MKFS_PICTURE_H
-#define LOADER_TOOLS_MKFS_PICTURE_H
+#ifndef LOADER_TOOLS_PICTURE_PICTURE_H
+#define LOADER_TOOLS_PICTURE_PICTURE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/dataset/schema.h"
+#include "fs/writer/schema.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * The fields of a file to be written: their descriptors, and the offset of each
  * field in a metadata record.
  */
-#ifndef FS_DATASET_SCHEMA_H
-#define FS_DATASET_SCHEMA_H
+#ifndef FS_WRITER_SCHEMA_H
+#define FS_WRITER_SCHEMA_H
 
 #include <stddef.h>
 #include <stdint.h>
