@@ -78,6 +78,27 @@ class Beton:
                 bytes=self.data[ptr:ptr + size].tobytes()))
         return out
 
+    def value(self, i, field):
+        v = self.records[str(field)][i].tolist()
+        kind = self.fields[field].type
+        if kind in (INT, FLOAT):
+            return v
+        if kind == IMAGE:
+            mode, width, height, ptr = v
+            return types.SimpleNamespace(mode=mode, width=width, height=height,
+                                         bytes=self.bytes(ptr, self.sizes[ptr]))
+        if kind in (BYTES, JSON):
+            return self.bytes(*v)
+        return self.bytes(v, self.sizes[v])
+
+    def bytes(self, ptr, size):
+        return self.data[ptr:ptr + size].tobytes()
+
+    def values(self):
+        """The values of every sample, in tuples."""
+        return [tuple(self.value(i, k) for k in range(len(self.fields)))
+                for i in range(self.samples)]
+
     def check(self):
         """The rules that hold in every file of FFCV's writer."""
         size, page = len(self.data), self.page_size

@@ -248,11 +248,11 @@ def test_mkfs_is_quiet_or_verbose(tmp_path):
                    tmp_path / "out.beton")
     r = make()
     assert "3 samples" in r.stdout and "bad.jpg" in r.stderr
-    assert "images found" not in r.stderr
+    assert "samples found" not in r.stderr
     r = make("-q")
     assert r.stdout == r.stderr == ""
     r = make("-qv", "-j", "3")
-    assert "4 images found" in r.stderr and "3 threads" in r.stderr
+    assert "4 samples found" in r.stderr and "3 threads" in r.stderr
 
 
 def test_verbose_reports_how_a_dump_loads(photos, tmp_path):

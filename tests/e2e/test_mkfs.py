@@ -561,10 +561,11 @@ def test_no_good_image_is_an_error(tmp_path):
 def test_sources_that_are_no_directory_are_refused(flat):
     out = flat.parent / "out.beton"
     refused(run(flat.parent / "absent", out), "absent")
-    refused(run(flat / "1.jpg", out), "1.jpg", "not a directory")
+    refused(run(flat / "1.jpg", out), "1.jpg",
+            "not a source: expected a directory")
     (flat.parent / "in.beton").write_bytes(b"x")
     refused(run(flat.parent / "in.beton", out), "in.beton",
-            "SOURCE is a dataset")
+            "not a .beton file")
     assert not out.exists()
 
 

@@ -94,7 +94,7 @@ FACE = {
     "loader/tools/gallery": "gallery",
     "loader/tools/doctor": "estimate look report trials watch",
     "loader/tools/picture": "picture",
-    "loader/tools/input": "input",
+    "loader/tools/input": "directory input",
     "loader/tools/mkfs": "",
     "loader/tools/beton": "",
 }

@@ -15,12 +15,13 @@
 
 /* The first kind that matches a path takes it. */
 static const struct input_kind *const kinds[] = {
-	NULL,
+	&input_beton,
+	&input_directory,
 };
 
 const struct input_kind *const *input_kinds(size_t *n)
 {
-	*n = ARRAY_LEN(kinds) - 1;
+	*n = ARRAY_LEN(kinds);
 	return kinds;
 }
 
@@ -28,10 +29,9 @@ const struct input_kind *const *input_kinds(size_t *n)
 
 static int read_head(struct input_path *path, struct log *log)
 {
-	cleanup_fd int fd = open(path->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
-						     O_NOCTTY);
-	ssize_t n = fd < 0 ? -1
-			   : pread(fd, path->head, sizeof(path->head), 0);
+	cleanup_fd int fd =
+		open(path->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ssize_t n = fd < 0 ? -1 : pread(fd, path->head, sizeof(path->head), 0);
 
 	if (n < 0) {
 		log_error(log, "%s: %s", path->path, strerror(errno));
@@ -55,7 +55,7 @@ static int look_at(const char *source, struct log *log, struct input_path *out)
 
 static const struct input_kind *find_kind(const struct input_path *path)
 {
-	for (size_t i = 0; i < ARRAY_LEN(kinds) && kinds[i]; i++) {
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (kinds[i]->matches(path))
 			return kinds[i];
 	}
@@ -127,13 +127,11 @@ void input_close(struct input *in)
 
 /* --- for kinds ----------------------------------------------------------- */
 
-/* Returns whether -errno is the fault of a sample or its file. Otherwise it is
-   that of the machine, a disk or a server, which affects other samples too. */
-static bool is_own_fault(int error)
+bool input_is_own_fault(int error)
 {
 	static const int own[] = {
-		EACCES, EBADMSG, EFBIG,	  EINVAL,  EISDIR, ELOOP,   ENAMETOOLONG,
-		ENOENT, ENOTDIR, ENOTSUP, ENXIO,   EPERM,  EUCLEAN,
+		EACCES, EBADMSG, EFBIG,	  EINVAL, EISDIR, ELOOP,   ENAMETOOLONG,
+		ENOENT, ENOTDIR, ENOTSUP, ENXIO,  EPERM,  EUCLEAN,
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(own); i++)
@@ -149,7 +147,7 @@ int input_refuse(struct input_error *error, int code, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(error->why, sizeof(error->why), format, args);
 	va_end(args);
-	error->fatal = !is_own_fault(code);
+	error->fatal = !input_is_own_fault(code);
 	return code;
 }
 
@@ -160,8 +158,9 @@ struct input_field *input_add_field(struct input *in, const char *name,
 	void *more;
 
 	if (strlen(name) >= INPUT_NAME_SIZE) {
-		log_error(in->log, "field '%.40s...': a name of %zu bytes, but "
-				   "it may have %d",
+		log_error(in->log,
+			  "field '%.40s...': a name of %zu bytes, but "
+			  "it may have %d",
 			  name, strlen(name), INPUT_NAME_SIZE - 1);
 		return NULL;
 	}

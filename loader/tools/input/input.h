@@ -36,7 +36,8 @@ enum input_type {
 	INPUT_TEXT,  /* `bytes`: UTF-8 without a NUL; it can become a class */
 	INPUT_BYTES, /* `bytes` */
 	INPUT_JSON,  /* `bytes`: JSON without a NUL */
-	INPUT_ARRAY, /* `bytes`: dtype and shape of the field, C order, packed */
+	INPUT_ARRAY, /* `bytes`: dtype and shape of the field, C order, packed
+		      */
 };
 
 struct input_field {
@@ -49,6 +50,8 @@ struct input_field {
 	   input. */
 	const char *const *classes;
 	size_t num_classes;
+	bool is_tensor; /* arrays: of PyTorch, not of NumPy */
+	uint32_t index; /* for the kind's own use */
 };
 
 struct input_value {
@@ -85,8 +88,8 @@ struct input_path {
 };
 
 struct input_kind {
-	const char *name;   /* "webdataset" */
-	const char *words;  /* in messages: "WebDataset shards (.tar)" */
+	const char *name;  /* "webdataset" */
+	const char *words; /* in messages: "WebDataset shards (.tar)" */
 	/* The library that this build lacks, with what to install: "libhdf5:
 	   install libhdf5-dev". NULL: the kind works. */
 	const char *missing;
@@ -130,6 +133,8 @@ struct input_reader {
 	struct input *input;
 };
 
+extern const struct input_kind input_beton, input_directory;
+
 /* Returns the kinds and sets *n to their number. */
 const struct input_kind *const *input_kinds(size_t *n);
 
@@ -142,6 +147,26 @@ int input_open(char *const *sources, size_t num_sources, struct log *log,
 void input_close(struct input *in); /* takes NULL */
 
 /* --- for kinds ----------------------------------------------------------- */
+
+/* Memory of a reader that only grows. */
+struct input_memory {
+	uint8_t *bytes;
+	size_t room;
+};
+
+/* Makes room for `size` bytes and one more. Growing loses the content.
+   -ENOMEM. */
+int input_reserve(struct input_memory *memory, size_t size);
+void input_memory_fini(struct input_memory *memory);
+
+/* Reads a whole regular file; never waits for a FIFO. -errno, -EINVAL if it is
+   another kind of file, -EFBIG above INPUT_VALUE_MAX. */
+int input_read_file(const char *path, struct input_memory *memory,
+		    uint64_t *size);
+
+/* Returns whether -errno is the fault of a sample or its file. Otherwise it is
+   that of the machine, a disk or a server, which affects other samples too. */
+bool input_is_own_fault(int error);
 
 /* Sets *error by a format, and returns `code`. -ENOMEM and errors of a disk or
    server are fatal. */

@@ -2,23 +2,18 @@
 #include "loader/tools/mkfs/encode.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 #include "fs/util/rng.h"
 #include "loader/codec/codec.h"
 #include "loader/codec/index.h"
 #include "loader/resize/resample.h"
 #include "loader/tools/picture/picture.h"
-#include "loader/tools/mkfs/scan.h"
 
-/* The largest page and so the largest value. A larger image file is refused. */
+/* The largest page and so the largest value. */
 static const uint64_t STORED_MAX = (uint64_t)2 << 30;
 
 struct encoder {
@@ -27,10 +22,10 @@ struct encoder {
 	struct codec_indexer *indexer;
 	struct picture_decoder *pictures;
 	struct resampler *resampler;
+	uint8_t *expanded; /* pixels of other channels than RGB */
+	size_t expanded_room;
 	struct image scaled; /* its memory is scaled_size bytes */
 	size_t scaled_size;
-	uint8_t *file;
-	size_t file_room;
 	uint64_t draw_key;
 };
 
@@ -118,6 +113,11 @@ int encode_parse_mode(const char *text, void *mode)
 	return -EINVAL;
 }
 
+const char *encode_mode_name(const struct encode_mode *mode)
+{
+	return mode->row->name;
+}
+
 /* --- the encoder --------------------------------------------------------- */
 
 int encoder_open(const struct recipe *recipe, struct encoder **out)
@@ -151,7 +151,7 @@ void encoder_close(struct encoder *e)
 	picture_decoder_close(e->pictures);
 	codec_close(e->codec);
 	free(e->scaled.pixels);
-	free(e->file);
+	free(e->expanded);
 	free(e);
 }
 
@@ -171,50 +171,6 @@ static int reserve_bytes(uint8_t **bytes, size_t *room, size_t size)
 	*bytes = malloc(size);
 	*room = *bytes ? size : 0;
 	return *bytes ? 0 : -ENOMEM;
-}
-
-/* Opens a regular file only, and never waits for a FIFO. */
-static int open_file(const char *path, size_t *size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r;
-	struct stat st;
-
-	if (fd < 0)
-		return -errno;
-	r = fstat(fd, &st) < 0			? -errno
-	    : !S_ISREG(st.st_mode)		? -EINVAL
-	    : (uint64_t)st.st_size > STORED_MAX ? -EFBIG
-						: 0;
-	if (r) {
-		close(fd);
-		return r;
-	}
-	*size = (size_t)st.st_size;
-	return fd;
-}
-
-/*
- * Reads the whole file into e->file. If the file shrinks meanwhile, less is
- * read.
- */
-static int read_file(struct encoder *e, const char *path, size_t *out)
-{
-	size_t size = 0, used = 0;
-	cleanup_fd int fd = open_file(path, &size);
-	ssize_t n = 1;
-
-	if (fd < 0)
-		return fd;
-	if (reserve_bytes(&e->file, &e->file_room, size))
-		return -ENOMEM;
-	while (used < size && n) {
-		n = read(fd, e->file + used, size - used);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		used += n > 0 ? (size_t)n : 0;
-	}
-	*out = used;
-	return 0;
 }
 
 /* Shrinks *image if its longer side is above the limit. */
@@ -286,40 +242,89 @@ static void add_index(struct encoder *e, struct encoded *out)
 		refuse_image(out, r, "out of memory");
 }
 
-void encode(struct encoder *e, const char *path, uint64_t number,
+/* Converts pixels to RGB, in e->expanded unless they are RGB already. */
+static int expand_pixels(struct encoder *e, const struct input_value *from,
+			 struct image *out)
+{
+	const uint8_t *in = from->bytes;
+	uint64_t n = (uint64_t)from->width * from->height;
+	uint8_t *to;
+
+	*out = (struct image){
+		.pixels = (uint8_t *)from->bytes,
+		.width = from->width,
+		.height = from->height,
+		.stride = (size_t)from->width * 3,
+	};
+	if (from->channels == 3)
+		return 0;
+	if (reserve_bytes(&e->expanded, &e->expanded_room, n * 3))
+		return -ENOMEM;
+	out->pixels = to = e->expanded;
+	for (uint64_t i = 0; i < n; i++, in += from->channels, to += 3)
+		for (int c = 0; c < 3; c++)
+			to[c] = in[from->channels == 1 ? 0 : c];
+	return 0;
+}
+
+/* Decodes an image file, or takes pixels. */
+static int take_image(struct encoder *e, const struct input_value *from,
+		      struct picture *picture, struct encoded *out)
+{
+	int r;
+
+	*picture = (struct picture){ .plain = false };
+	if (!from->channels) {
+		r = picture_decode(e->pictures, from->bytes, from->size,
+				   picture);
+		return r ? refuse_image(out, r, picture_message(e->pictures))
+			 : 0;
+	}
+	if (!from->width || !from->height || from->width > PICTURE_SIDE_MAX ||
+	    from->height > PICTURE_SIDE_MAX)
+		return refuse_image(out, -EFBIG,
+				    "an image has 1 to 65535 pixels a side");
+	r = expand_pixels(e, from, &picture->image);
+	return r ? refuse_image(out, r, "out of memory") : 0;
+}
+
+/* Stores the image in the recipe's form; what exists already may stay. */
+static int store(struct encoder *e, const struct input_value *from,
+		 const struct picture *picture, bool fits, uint64_t number,
+		 struct encoded *out)
+{
+	bool keeps = fits && e->recipe->mode.row->keeps;
+
+	if (keeps && picture->plain)
+		return store_copy(out, from->bytes, from->size);
+	if (keeps && from->stored && from->channels) {
+		out->mode = BETON_MODE_RAW;
+		return store_copy(out, from->bytes, from->size);
+	}
+	return store_image(e, &picture->image, number, out);
+}
+
+void encode(struct encoder *e, const struct input_value *from, uint64_t number,
 	    struct encoded *out)
 {
 	uint64_t limit = e->recipe->max_resolution;
 	struct picture picture;
 	bool fits;
-	size_t size = 0;
-	int r = read_file(e, path, &size);
+	int r;
 
 	*out = (struct encoded){ 0 };
-	if (r) {
-		refuse_image(out, r, strerror(-r));
-		out->fatal = !scan_is_own_fault(r);
+	if (take_image(e, from, &picture, out))
 		return;
-	}
-	r = picture_decode(e->pictures, e->file, size, &picture);
-	if (r) {
-		refuse_image(out, r, picture_message(e->pictures));
-		return;
-	}
 	fits = !limit ||
 	       (picture.image.width <= limit && picture.image.height <= limit);
-	if (!fits)
-		r = limit_size(e, &picture.image);
+	r = fits ? 0 : limit_size(e, &picture.image);
 	if (r) {
 		refuse_image(out, r, strerror(-r));
 		return;
 	}
 	out->width = (uint16_t)picture.image.width;
 	out->height = (uint16_t)picture.image.height;
-	if (fits && picture.plain && e->recipe->mode.row->keeps)
-		store_copy(out, e->file, size);
-	else
-		store_image(e, &picture.image, number, out);
-	if (e->recipe->index && !out->status && out->mode == BETON_MODE_JPG)
+	r = store(e, from, &picture, fits, number, out);
+	if (!r && e->recipe->index && out->mode == BETON_MODE_JPG)
 		add_index(e, out);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encodes one image file to the bytes that a dataset stores for it. */
+/* Encodes one image to the bytes that a dataset stores for it. */
 #ifndef LOADER_TOOLS_MKFS_ENCODE_H
 #define LOADER_TOOLS_MKFS_ENCODE_H
 
@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "beton/batch.h"
+#include "loader/tools/input/input.h"
 
 enum {
 	ENCODE_WHY_SIZE = 160,
@@ -46,6 +47,9 @@ struct encoded {
 /* An option_parse_fn. On -EINVAL *mode does not change. */
 int encode_parse_mode(const char *text, void *mode);
 
+/* Returns the name of a mode. */
+const char *encode_mode_name(const struct encode_mode *mode);
+
 /* One thread's decoder, resampler and encoder. */
 struct encoder;
 
@@ -53,11 +57,11 @@ int encoder_open(const struct recipe *recipe, struct encoder **out);
 void encoder_close(struct encoder *e);
 
 /*
- * Encodes the image file at `path`. `number` is the image's position in the
+ * Encodes an image file or pixels. `number` is the image's position in the
  * sequence of images: the draw of --mode=proportion depends on it and the seed
  * alone. Failures are in out->status.
  */
-void encode(struct encoder *e, const char *path, uint64_t number,
+void encode(struct encoder *e, const struct input_value *image, uint64_t number,
 	    struct encoded *out);
 
 #endif

@@ -9,7 +9,7 @@
 #include "loader/tools/ui/features.h"
 #include "loader/tools/ui/option.h"
 
-enum { JOBS_MAX = 1024 };
+enum { JOBS_MAX = 1024, QUALITY_DEFAULT = 90 };
 
 #define PAGE_SIZE_SMALLEST ((uint64_t)2 << 20)
 #define PAGE_SIZE_LARGEST ((uint64_t)2 << 30)
@@ -22,7 +22,20 @@ static const struct option_row rows[] = {
 	  .parse = encode_parse_mode,
 	  .help = "Store images as JPEG (jpg), as pixels (raw), as pixels "
 		  "unless large (smart), a share P as JPEG, or JPEG files "
-		  "unchanged (keep) (default: jpg)" },
+		  "unchanged (keep) (default: jpg; keep if the source is a "
+		  "dataset)" },
+	{ "fields", .kind = OPTION_TEXT, AT(fields),
+	  .argument = "NAME[:TYPE][=SOURCE],...",
+	  .help = "Store these fields in this order, renamed from SOURCE and "
+		  "converted to TYPE (default: all of the source)" },
+	{ "where", .kind = OPTION_TEXT, AT(selection.where),
+	  .argument = "CONDITION",
+	  .help = "Take only the samples that meet the condition, for example "
+		  "'label in 1,5,9 and score >= 0.5'" },
+	{ "subset", .kind = OPTION_TEXT, AT(selection.subset),
+	  .argument = "A-B|FILE",
+	  .help = "Take only samples A to B-1 of the source, or those whose "
+		  "numbers FILE lists, in its order" },
 	{ "masks", .kind = OPTION_TEXT, AT(masks), .argument = "DIR",
 	  .help = "Store the PNG file of the same name in DIR as the mask of "
 		  "an image" },
@@ -44,22 +57,36 @@ static const struct option_row rows[] = {
 	  .argument = "SIZE",
 	  .help = "Set the page size, a power of two from 2M to 2G (default: "
 		  "8M, or more if an image needs it)" },
-	{ "shuffle", .kind = OPTION_FLAG, AT(shuffle),
+	{ "shuffle", .kind = OPTION_FLAG, AT(selection.shuffle),
 	  .help = "Store the samples in random order" },
+	{ "sort", .kind = OPTION_TEXT, AT(selection.sort), .argument = "FIELD",
+	  .help = "Store the samples in the order of a field's values" },
+	{ "cluster", .kind = OPTION_TEXT, AT(selection.cluster),
+	  .argument = "FIELD",
+	  .help = "Store runs of samples with an equal field, in random order "
+		  "of the runs" },
 	{ "seed", .kind = OPTION_NUMBER, AT(recipe.seed), .max = UINT64_MAX,
 	  .argument = "N",
-	  .help = "Seed --shuffle and --mode=proportion with N (default: 0)" },
+	  .help = "Seed --shuffle, --cluster and --mode=proportion with N "
+		  "(default: 0)" },
 	{ "jobs", .letter = 'j', .kind = OPTION_NUMBER, AT(jobs), .min = 1,
 	  .max = JOBS_MAX, .argument = "N", .aliases = "workers|threads",
 	  .help = "Use N threads; the dataset is the same for any N "
 		  "(default: one per usable CPU)" },
-	{ "limit", .kind = OPTION_NUMBER, AT(limit), .min = 1,
-	  .max = UINT64_MAX, .argument = "N",
-	  .help = "Take only the first N images, after --shuffle (default: "
+	{ "limit", .kind = OPTION_NUMBER, AT(selection.limit),
+	  .min = 1, .max = UINT64_MAX, .argument = "N",
+	  .help = "Take only the first N samples, after --shuffle (default: "
 		  "all)" },
+	{ "shard", .kind = OPTION_PARSED, AT(selection.shard),
+	  .argument = "I/N", .parse = selection_parse_shard,
+	  .help = "Write only part I of N, from 0; beton merge joins the parts "
+		  "to the same bytes" },
 	{ "on-error", .kind = OPTION_CHOICE, AT(on_error),
 	  .argument = "stop|skip",
-	  .help = "Stop at a damaged image, or skip it (default: stop)" },
+	  .help = "Stop at a damaged sample, or skip it (default: stop)" },
+	{ "dry-run", .letter = 'n', .kind = OPTION_FLAG, AT(dry_run),
+	  .help = "Print the fields and samples that would be stored, and "
+		  "write nothing" },
 };
 
 static struct option_set option_set(struct mkfs_options *o)
@@ -75,20 +102,32 @@ static void set_defaults(struct mkfs_options *o)
 {
 	*o = (struct mkfs_options){
 		.recipe = {
-			.quality = 90,
 			.smart_threshold = ENCODE_SMART_THRESHOLD,
 		},
-		.limit = UINT64_MAX,
+		.selection = { .limit = UINT64_MAX },
 	};
-	encode_parse_mode("jpg", &o->recipe.mode);
+}
+
+void mkfs_options_complete(struct mkfs_options *o, bool is_dataset)
+{
+	struct recipe *recipe = &o->recipe;
+
+	/* A quality asks for new JPEGs. */
+	if (!recipe->mode.row)
+		encode_parse_mode(is_dataset && !recipe->quality ? "keep"
+								 : "jpg",
+				  &recipe->mode);
+	if (!recipe->quality)
+		recipe->quality = QUALITY_DEFAULT;
+	o->selection.seed = recipe->seed;
 }
 
 static void print_help(const struct option_set *set)
 {
 	printf("usage: %s [OPTION]... SOURCE... DATASET\n\n"
-	       "Make a dataset file (.beton) from the JPEG, PNG and WebP "
-	       "images below the\nSOURCE directories. If every image is in a "
-	       "directory of its class, the dataset\nhas labels.\n\n"
+	       "Make a dataset file (.beton) from samples: images below "
+	       "directories, or other\ndatasets. If every image is in a "
+	       "directory of its class, the dataset has labels.\n\n"
 	       "Options:\n",
 	       MKFS_PROGRAM);
 	option_help(set, stdout);
@@ -96,8 +135,10 @@ static void print_help(const struct option_set *set)
 	       "  %s --max-resolution=500 imagenet/train train.beton\n"
 	       "  %s --mode=raw --max-resolution=64 --shuffle photos/ "
 	       "small.beton\n"
-	       "  %s --mode=keep --on-error=skip photos/ photos.beton\n",
-	       MKFS_PROGRAM, MKFS_PROGRAM, MKFS_PROGRAM);
+	       "  %s --mode=keep --on-error=skip photos/ photos.beton\n"
+	       "  %s --where='label in 1,5,9' --quality=75 train.beton "
+	       "small.beton\n",
+	       MKFS_PROGRAM, MKFS_PROGRAM, MKFS_PROGRAM, MKFS_PROGRAM);
 }
 
 static int check_options(const struct option_set *set,
@@ -108,6 +149,12 @@ static int check_options(const struct option_set *set,
 		return option_refuse(
 			set, log, "--page-size=%llu: expected a power of two",
 			(unsigned long long)o->page_size);
+	if (o->selection.shuffle + !!o->selection.sort +
+		    !!o->selection.cluster >
+	    1)
+		return option_refuse(
+			set, log,
+			"--shuffle, --sort and --cluster: choose one order");
 	if (operands < 2)
 		return option_refuse(set, log, "missing operand: %s",
 				     operands ? "DATASET"

@@ -8,6 +8,7 @@
 
 #include "fs/util/log.h"
 #include "loader/tools/mkfs/encode.h"
+#include "loader/tools/mkfs/selection.h"
 #include "loader/tools/ui/common.h"
 
 #define MKFS_PROGRAM "mkfs.beton"
@@ -19,12 +20,13 @@ enum on_error {
 
 struct mkfs_options {
 	struct recipe recipe;
+	struct selection_options selection;
+	const char *fields; /* NULL: all of the source */
 	const char *masks;  /* directory; NULL: none */
-	uint64_t page_size; /* 0: as large as the images need */
+	uint64_t page_size; /* 0: as large as the samples need */
 	uint64_t jobs;	    /* 0: one per usable CPU */
-	uint64_t limit;
 	enum on_error on_error;
-	bool shuffle;
+	bool dry_run;
 	struct common_options common;
 };
 
@@ -34,6 +36,10 @@ struct mkfs_options {
  */
 int mkfs_options_parse(char **argv, struct log *log,
 		       struct mkfs_options *options, int *operands);
+
+/* Sets the defaults that depend on the source: a dataset keeps the form of its
+   images. */
+void mkfs_options_complete(struct mkfs_options *options, bool is_dataset);
 
 /*
  * Answers --help, --version and other options that print something and do

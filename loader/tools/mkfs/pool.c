@@ -3,25 +3,28 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fs/util/workqueue.h"
 
 enum { WINDOW_PER_THREAD = 4 };
 
-/* An image to encode, and the result. */
+/* A sample to make, and the result. */
 struct job {
-	uint64_t number;
-	struct encoded sample;
+	uint64_t number; /* in the shard */
+	struct made made;
 };
 
 struct worker {
-	const struct mkfs_plan *plan;
+	const struct mkfs_work *work;
 	struct encoder *encoder;
+	struct input_reader *reader;
+	struct input_value *values;
 };
 
-/* The job of image i is at index i modulo `window`. */
+/* The job of sample i is at index i modulo `window`. */
 struct mkfs_pool {
-	const struct mkfs_plan *plan;
+	const struct mkfs_work *work;
 	unsigned num_workers;
 	struct worker *workers;
 	struct workqueue *queue;
@@ -31,39 +34,45 @@ struct mkfs_pool {
 	uint64_t given;
 };
 
-const struct scan_file *mkfs_plan_file(const struct mkfs_plan *plan,
-				       uint64_t number)
-{
-	uint64_t i =
-		plan->shuffle ? permutation_at(&plan->order, number) : number;
-
-	return &plan->scan->files[i];
-}
-
-/* A bad image is a result too: the caller decides whether it ends the run. */
-static int encode_job(void *arg, void *job_arg)
+/* A bad sample is a result, too: the caller decides whether it ends the run. */
+static int make_job(void *arg, void *job_arg)
 {
 	struct worker *w = arg;
 	struct job *job = job_arg;
+	const struct mkfs_work *work = w->work;
+	struct input *in = work->plan->input;
+	struct input_error error = { 0 };
+	int r;
 
-	encode(w->encoder, mkfs_plan_file(w->plan, job->number)->path,
-	       job->number, &job->sample);
+	memset(w->values, 0, in->num_fields * sizeof(*w->values));
+	r = in->kind->read(w->reader,
+			   selection_at(work->selection, job->number),
+			   work->plan->wanted, w->values, &error);
+	if (r) {
+		job->made = (struct made){ .status = r, .error = error };
+		return 0;
+	}
+	plan_make(work->plan, w->encoder, w->values,
+		  work->selection->first + job->number, &job->made);
+	if (!job->made.status && work->check)
+		work->check(work->arg, &job->made);
 	return 0;
 }
 
-static void drop_job(void *arg)
+/* The queue drops only jobs of `pool->jobs`, which mkfs_pool_close() frees. */
+static void free_jobs(struct mkfs_pool *pool)
 {
-	struct job *job = arg;
-
-	free(job->sample.bytes);
+	for (uint64_t i = pool->given; i < pool->submitted; i++)
+		made_fini(pool->work->plan, &pool->jobs[i % pool->window].made);
+	free(pool->jobs);
 }
 
-/* Submits as many images as the window has room for. */
-static int submit_images(struct mkfs_pool *pool)
+/* Submits as many samples as the window has room for. */
+static int submit_samples(struct mkfs_pool *pool)
 {
 	int r = 0;
 
-	while (!r && pool->submitted < pool->plan->count &&
+	while (!r && pool->submitted < pool->work->selection->count &&
 	       pool->submitted < pool->given + pool->window) {
 		struct job *job = &pool->jobs[pool->submitted % pool->window];
 
@@ -74,41 +83,48 @@ static int submit_images(struct mkfs_pool *pool)
 	return r;
 }
 
-int mkfs_pool_next(struct mkfs_pool *pool, int timeout_ms, struct encoded *out)
+int mkfs_pool_next(struct mkfs_pool *pool, int timeout_ms, struct made *out)
 {
 	void *job;
 	int r;
 
-	if (pool->given == pool->plan->count)
+	if (pool->given == pool->work->selection->count)
 		return -ENODATA;
-	r = submit_images(pool);
+	r = submit_samples(pool);
 	r = r ? r : workqueue_take(pool->queue, timeout_ms, &job);
 	if (r)
 		return r;
-	*out = ((struct job *)job)->sample;
+	*out = ((struct job *)job)->made;
 	pool->given++;
 	return 0;
 }
 
+static int open_worker(struct mkfs_pool *pool, struct worker *w)
+{
+	struct input *in = pool->work->plan->input;
+	int r;
+
+	w->work = pool->work;
+	w->values = calloc(in->num_fields + 1, sizeof(*w->values));
+	r = w->values ? encoder_open(pool->work->recipe, &w->encoder) : -ENOMEM;
+	return r ? r : in->kind->reader_open(in, &w->reader);
+}
+
 static int open_workers(struct mkfs_pool *pool, unsigned threads)
 {
-	for (unsigned i = 0; i < threads; i++) {
-		struct worker *w = &pool->workers[i];
-		int r = encoder_open(pool->plan->recipe, &w->encoder);
+	int r = 0;
 
-		if (r)
-			return r;
-		w->plan = pool->plan;
+	for (unsigned i = 0; i < threads && !r; i++) {
 		pool->num_workers++;
+		r = open_worker(pool, &pool->workers[i]);
 	}
-	return 0;
+	return r;
 }
 
 static int open_queue(struct mkfs_pool *pool)
 {
 	struct workqueue_setup setup = {
-		.run = encode_job,
-		.drop = drop_job,
+		.run = make_job,
 		.workers = pool->workers,
 		.worker_size = sizeof(*pool->workers),
 		.threads = pool->num_workers,
@@ -118,7 +134,7 @@ static int open_queue(struct mkfs_pool *pool)
 	return workqueue_open(&setup, &pool->queue);
 }
 
-int mkfs_pool_open(const struct mkfs_plan *plan, unsigned threads,
+int mkfs_pool_open(const struct mkfs_work *work, unsigned threads,
 		   struct mkfs_pool **out)
 {
 	struct mkfs_pool *pool = calloc(1, sizeof(*pool));
@@ -126,7 +142,7 @@ int mkfs_pool_open(const struct mkfs_plan *plan, unsigned threads,
 
 	if (!pool)
 		return -ENOMEM;
-	pool->plan = plan;
+	pool->work = work;
 	pool->window = (uint64_t)WINDOW_PER_THREAD * threads;
 	pool->workers = calloc(threads, sizeof(*pool->workers));
 	pool->jobs = calloc(pool->window, sizeof(*pool->jobs));
@@ -145,9 +161,15 @@ void mkfs_pool_close(struct mkfs_pool *pool)
 	if (!pool)
 		return;
 	workqueue_close(pool->queue);
-	for (unsigned i = 0; i < pool->num_workers; i++)
-		encoder_close(pool->workers[i].encoder);
-	free(pool->jobs);
+	if (pool->jobs)
+		free_jobs(pool);
+	for (unsigned i = 0; i < pool->num_workers; i++) {
+		struct worker *w = &pool->workers[i];
+
+		pool->work->plan->input->kind->reader_close(w->reader);
+		encoder_close(w->encoder);
+		free(w->values);
+	}
 	free(pool->workers);
 	free(pool);
 }

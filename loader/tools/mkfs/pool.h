@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encodes images on several threads and returns them in order. The pool holds
-   at most four images per thread, even if one of them takes long. */
+/*
+ * Makes samples with several threads and returns them in the order of the
+ * selection, whatever the number of threads. A few samples per thread are in
+ * memory at a time.
+ */
 #ifndef LOADER_TOOLS_MKFS_POOL_H
 #define LOADER_TOOLS_MKFS_POOL_H
 
-#include "fs/util/rng.h"
 #include "loader/tools/mkfs/encode.h"
-#include "loader/tools/mkfs/scan.h"
+#include "loader/tools/mkfs/plan.h"
+#include "loader/tools/mkfs/selection.h"
 
-/* Maps samples to files. Immutable while a pool runs. */
-struct mkfs_plan {
-	const struct scan *scan;
+/* The samples to make. The caller keeps it until the pool is closed. */
+struct mkfs_work {
+	const struct plan *plan;
+	const struct selection *selection;
 	const struct recipe *recipe;
-	uint64_t count; /* of images to take */
-	bool shuffle;
-	struct permutation order;
+	/* Called by a thread after it has made a sample; may refuse it by
+	   setting made->status and made->error. NULL: none. */
+	void (*check)(void *arg, struct made *made);
+	void *arg;
 };
-
-const struct scan_file *mkfs_plan_file(const struct mkfs_plan *plan,
-				       uint64_t number);
 
 struct mkfs_pool;
 
-int mkfs_pool_open(const struct mkfs_plan *plan, unsigned threads,
+int mkfs_pool_open(const struct mkfs_work *work, unsigned threads,
 		   struct mkfs_pool **out);
 
 /*
- * Returns the next image in order; the caller frees its bytes. Waits up to
- * `timeout_ms`. -EAGAIN: not encoded in that time. -ENODATA: there are no more
- * images.
+ * Returns the next sample; the caller calls made_fini(). Waits up to
+ * `timeout_ms`. -EAGAIN: not made in that time. -ENODATA: there are no more
+ * samples.
  */
-int mkfs_pool_next(struct mkfs_pool *pool, int timeout_ms, struct encoded *out);
+int mkfs_pool_next(struct mkfs_pool *pool, int timeout_ms, struct made *out);
 
-/* Waits until the threads have finished their current images. Takes NULL. */
+/* Waits until the threads have finished their current samples. Takes NULL. */
 void mkfs_pool_close(struct mkfs_pool *pool);
 
 #endif

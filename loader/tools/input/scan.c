@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/tools/mkfs/scan.h"
+#include "loader/tools/input/scan.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
-#include "fs/dataset/class_names.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "loader/tools/input/input.h"
 
-static const char *const extensions[] = { ".jpg", ".jpeg", ".jpe", ".png",
-					  ".webp" };
+#define EXTENSIONS "jpg|jpeg|jpe|png|webp"
 
 static const size_t NO_PARENT = SIZE_MAX;
 
@@ -62,30 +60,6 @@ static int reserve_element(void **array, size_t used, size_t *room, size_t size)
 	return 0;
 }
 
-static bool has_image_name(const char *name)
-{
-	const char *dot = strrchr(name, '.');
-
-	for (size_t i = 0; dot && i < ARRAY_LEN(extensions); i++) {
-		if (strcasecmp(dot, extensions[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
-bool scan_is_own_fault(int error)
-{
-	static const int own[] = {
-		EACCES,	      EFBIG,  EINVAL,  EISDIR, ELOOP,
-		ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO,  EPERM,
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(own); i++)
-		if (error == -own[i])
-			return true;
-	return false;
-}
-
 /*
  * A link counts as its target. A broken link counts as a file, so that a
  * missing image is noticed.
@@ -101,14 +75,14 @@ static int find_kind(int dir, const struct dirent *e, enum entry_kind *out)
 	if (type == DT_LNK || type == DT_UNKNOWN) {
 		if (!fstatat(dir, e->d_name, &st, 0))
 			type = IFTODT(st.st_mode);
-		else if (scan_is_own_fault(-errno))
+		else if (input_is_own_fault(-errno))
 			type = DT_REG;
 		else
 			return -errno;
 	}
 	if (type == DT_DIR)
 		*out = ENTRY_DIR;
-	else if (type == DT_REG && has_image_name(e->d_name))
+	else if (type == DT_REG && input_has_extension(e->d_name, EXTENSIONS))
 		*out = ENTRY_IMAGE;
 	return 0;
 }
@@ -306,20 +280,26 @@ static int find_label(struct scan *s, struct scan_file *f)
 	return 0;
 }
 
+enum { EMPTY_NAMED = 10 };
+
 /* Warns of classes without images, which still have numbers. */
 static int report_empty(struct scan *s)
 {
 	cleanup_free bool *seen = calloc(s->num_classes, sizeof(*seen));
+	size_t n = 0;
 
 	if (!seen)
 		return out_of_memory(s);
 	for (size_t i = 0; i < s->num_files; i++)
 		seen[s->files[i].label] = true;
 	for (size_t i = 0; i < s->num_classes; i++) {
-		if (!seen[i])
+		if (!seen[i] && n++ < EMPTY_NAMED)
 			log_warning(s->log, "class %zu, '%s', has no images", i,
 				    s->classes[i]);
 	}
+	if (n > EMPTY_NAMED)
+		log_warning(s->log, "%zu more classes have no images",
+			    n - EMPTY_NAMED);
 	return 0;
 }
 
@@ -354,22 +334,6 @@ static size_t count_strays(const struct scan *s)
 	return n;
 }
 
-/* Empty classes have their names, too. */
-static bool names_fit(const struct scan *s)
-{
-	size_t size = 0;
-
-	for (size_t i = 0; i < s->num_classes; i++)
-		size += strlen(s->classes[i]) + 1;
-	if (size <= CLASS_NAMES_SIZE_MAX)
-		return true;
-	log_warning(
-		s->log,
-		"the names of %zu classes take %zu bytes, but a dataset has room for %d: it stores only the class numbers",
-		s->num_classes, size, CLASS_NAMES_SIZE_MAX);
-	return false;
-}
-
 int scan_finish(struct scan *s)
 {
 	size_t strays;
@@ -383,7 +347,6 @@ int scan_finish(struct scan *s)
 	s->has_labels = !strays;
 	for (size_t i = 0; s->has_labels && i < s->num_files && !r; i++)
 		r = find_label(s, &s->files[i]);
-	s->has_names = s->has_labels && names_fit(s);
 	return r || !s->has_labels ? r : report_empty(s);
 }
 

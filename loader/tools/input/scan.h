@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The input of mkfs.beton: the image files below some directories, in the byte
- * order of their paths, and the classes that directories name.
+ * The image files below some directories, in the byte order of their paths, and
+ * the classes that directories name.
  */
-#ifndef LOADER_TOOLS_MKFS_SCAN_H
-#define LOADER_TOOLS_MKFS_SCAN_H
+#ifndef LOADER_TOOLS_INPUT_SCAN_H
+#define LOADER_TOOLS_INPUT_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,7 +31,6 @@ struct scan {
 	uint32_t num_sources;
 	uint64_t ignored; /* files that are not images, and hidden entries */
 	bool has_labels;  /* every image lies below the directory of a class */
-	bool has_names;	  /* a dataset has room for those of the classes */
 };
 
 /* Adds all files below `dir`. Failures are logged. */
@@ -41,10 +40,5 @@ int scan_add(struct scan *s, const char *dir);
 int scan_finish(struct scan *s);
 
 void scan_fini(struct scan *s);
-
-/* Returns whether the reason of -errno is the file itself, because it is
-   missing or unreadable. Otherwise it is the disk or server, which affects
-   other files too. */
-bool scan_is_own_fault(int error);
 
 #endif

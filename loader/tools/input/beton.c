@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Datasets as a source: files, patterns of files, or mounts of betonfs, whose
+   daemon names the file. Values are read as the dataset stores them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/dataset/joined.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "loader/tools/input/input.h"
+#include "loader/util/read_file.h"
+
+enum { OPTIONS_MAX = 1 << 16 }; /* bytes of .betonfs/options */
+
+/* One SOURCE. */
+struct part {
+	struct dataset *ds;
+	uint64_t first; /* number of its sample 0 in the input */
+};
+
+struct beton {
+	struct input input;
+	size_t num_parts;
+	struct part *parts;
+};
+
+struct reader {
+	struct input_reader reader;
+	uint8_t *record;
+	struct input_memory *values; /* one per field */
+};
+
+static bool is_mount(const char *directory)
+{
+	cleanup_free char *path = NULL;
+
+	return asprintf(&path, "%s/.betonfs/options", directory) > 0 &&
+	       access(path, F_OK) == 0;
+}
+
+static bool matches(const struct input_path *path)
+{
+	if (S_ISDIR(path->st.st_mode))
+		return is_mount(path->path);
+	return S_ISREG(path->st.st_mode) &&
+	       input_has_extension(path->path, "beton");
+}
+
+static struct beton *of(const struct input *in)
+{
+	return (struct beton *)in;
+}
+
+static void close_beton(struct input *in)
+{
+	struct beton *b = of(in);
+
+	if (!b)
+		return;
+	for (size_t i = 0; i < b->num_parts; i++)
+		dataset_close(b->parts[i].ds);
+	free(b->parts);
+	free(b->input.fields);
+	free(b);
+}
+
+/* --- opening ------------------------------------------------------------- */
+
+/* Returns the path of a mount's dataset, which the caller frees. */
+static int find_mounted(const char *mount, struct log *log, char **out)
+{
+	cleanup_free char *path = NULL, *text = NULL;
+	char *line = NULL;
+	size_t size;
+	int r = asprintf(&path, "%s/.betonfs/options", mount) < 0 ? -ENOMEM : 0;
+
+	r = r ? r : read_file(path, OPTIONS_MAX, &text, &size);
+	if (r) {
+		log_error(log, "%s: %s", mount, strerror(-r));
+		return r;
+	}
+	for (char *at = text; (at = strsep(&text, "\n"));)
+		if (!strncmp(at, "dataset=", 8))
+			line = at + 8;
+	*out = line ? strdup(line) : NULL;
+	if (*out)
+		return 0;
+	log_error(log,
+		  "%s: a mount of several datasets: give one of its "
+		  "directories",
+		  mount);
+	return -EINVAL;
+}
+
+static int open_path(const struct input_path *path, struct log *log,
+		     struct dataset **out)
+{
+	cleanup_free char *mounted = NULL;
+	int r = S_ISDIR(path->st.st_mode)
+			? find_mounted(path->path, log, &mounted)
+			: 0;
+
+	return r ? r : joined_open(mounted ? mounted : path->path, log, out);
+}
+
+static enum input_type type_of(const struct field *f)
+{
+	static const enum input_type types[] = {
+		[COLUMN_ARRAY] = INPUT_ARRAY,
+		[COLUMN_IMAGE] = INPUT_IMAGE,
+		[COLUMN_RAGGED] = INPUT_BYTES,
+	};
+
+	if (f->type->integer)
+		return INPUT_INT;
+	if (f->type->real)
+		return INPUT_FLOAT;
+	if (f->type->ends_in_nul)
+		return INPUT_JSON;
+	return types[f->type->column];
+}
+
+static int add_field(struct beton *b, const struct field *f)
+{
+	struct input_field *to;
+
+	if (f->unusable || f->type->column == COLUMN_RECORD) {
+		log_warning(b->input.log,
+			    "%s: leaving out field '%s', whose type is known "
+			    "to a Python class only",
+			    dataset_path(b->parts[0].ds), f->name);
+		return 0;
+	}
+	to = input_add_field(&b->input, f->name, type_of(f));
+	if (!to)
+		return -ENOMEM;
+	memcpy(to->dtype, f->dtype, sizeof(to->dtype));
+	to->ndim = f->ndim;
+	memcpy(to->shape, f->shape, sizeof(to->shape));
+	to->is_tensor = f->type->type == BETON_TYPE_TENSOR;
+	to->index = (uint32_t)(f - b->parts[0].ds->format.fields);
+	if (f->classes) {
+		to->classes = f->classes->names;
+		to->num_classes = f->classes->num;
+	}
+	return 0;
+}
+
+static bool is_same_field(const struct field *a, const struct field *b)
+{
+	return a->type == b->type && !strcmp(a->name, b->name) &&
+	       !strcmp(a->dtype, b->dtype) && a->ndim == b->ndim &&
+	       !memcmp(a->shape, b->shape, sizeof(a->shape));
+}
+
+/* Later sources have the fields of the first, in the same order. */
+static int check_part(const struct beton *b, const struct dataset *ds)
+{
+	const struct format *first = &b->parts[0].ds->format;
+	const struct format *f = &ds->format;
+	bool same = f->num_fields == first->num_fields;
+
+	for (uint32_t i = 0; same && i < f->num_fields; i++)
+		same = is_same_field(&f->fields[i], &first->fields[i]);
+	if (same)
+		return 0;
+	log_error(
+		b->input.log,
+		"%s: its fields differ from those of %s: beton info shows "
+		"both, and --fields with one source at a time makes them equal",
+		dataset_path(ds), dataset_path(b->parts[0].ds));
+	return -EINVAL;
+}
+
+static int open_parts(struct beton *b, const struct input_path *paths,
+		      size_t num_paths)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < num_paths && !r; i++) {
+		struct part *part = &b->parts[i];
+
+		r = open_path(&paths[i], b->input.log, &part->ds);
+		if (r)
+			break;
+		b->num_parts++;
+		part->first = b->input.num_samples;
+		b->input.num_samples += part->ds->format.samples;
+		r = i ? check_part(b, part->ds) : 0;
+	}
+	return r;
+}
+
+static int open_beton(const struct input_path *paths, size_t num_paths,
+		      struct log *log, struct input **out)
+{
+	struct beton *b = calloc(1, sizeof(*b));
+	const struct format *f;
+	int r = -ENOMEM;
+
+	if (b) {
+		b->input.kind = &input_beton;
+		b->input.log = log;
+		b->parts = calloc(num_paths, sizeof(*b->parts));
+	}
+	if (!b || !b->parts)
+		log_error(log, "out of memory");
+	else
+		r = open_parts(b, paths, num_paths);
+	f = r ? NULL : &b->parts[0].ds->format;
+	for (uint32_t i = 0; !r && i < f->num_fields; i++)
+		r = add_field(b, &f->fields[i]);
+	if (r)
+		close_beton(b ? &b->input : NULL);
+	else
+		*out = &b->input;
+	return r;
+}
+
+/* --- reading ------------------------------------------------------------- */
+
+static void reader_close(struct input_reader *reader)
+{
+	struct reader *r = (struct reader *)reader;
+
+	if (!r)
+		return;
+	for (size_t i = 0; r->values && i < reader->input->num_fields; i++)
+		input_memory_fini(&r->values[i]);
+	free(r->values);
+	free(r->record);
+	free(r);
+}
+
+static int reader_open(struct input *in, struct input_reader **out)
+{
+	const struct dataset *ds = of(in)->parts[0].ds;
+	struct reader *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->reader.input = in;
+	r->values = calloc(in->num_fields + 1, sizeof(*r->values));
+	r->record = malloc(ds->format.itemsize + 1);
+	if (!r->values || !r->record) {
+		reader_close(&r->reader);
+		return -ENOMEM;
+	}
+	*out = &r->reader;
+	return 0;
+}
+
+static const struct part *find_part(const struct input *in, uint64_t sample)
+{
+	const struct beton *b = of(in);
+	const struct part *part = &b->parts[0];
+
+	for (size_t i = 1; i < b->num_parts && b->parts[i].first <= sample; i++)
+		part = &b->parts[i];
+	return part;
+}
+
+static void set_image(const struct value *v, struct input_value *out)
+{
+	out->stored = true;
+	if (v->mode != BETON_MODE_RAW)
+		return;
+	out->channels = 3;
+	out->width = v->width;
+	out->height = v->height;
+}
+
+static int read_value(struct reader *r, struct dataset *ds, uint64_t number,
+		      size_t i, struct input_value *out,
+		      struct input_error *error)
+{
+	const uint32_t index = r->reader.input->fields[i].index;
+	const struct field *f = &ds->format.fields[index];
+	struct input_memory *memory = &r->values[i];
+	struct value v;
+	int status = dataset_value(ds, index, number, r->record, &v);
+
+	if (!status && v.size)
+		status = input_reserve(memory, v.size);
+	if (!status && v.size && field_has_payload(f))
+		status = source_read(ds->source, memory->bytes, v.size, v.off);
+	if (status)
+		return input_refuse(error, status, "field %s: %s", f->name,
+				    strerror(-status));
+	out->bytes = memory->bytes;
+	out->size = v.size;
+	if (f->type->integer)
+		out->integer = f->type->integer(v.scalar);
+	if (f->type->real)
+		out->real = f->type->real(v.scalar);
+	if (field_is_image(f))
+		set_image(&v, out);
+	return 0;
+}
+
+static int read_sample(struct input_reader *reader, uint64_t sample,
+		       const bool *wanted, struct input_value *values,
+		       struct input_error *error)
+{
+	struct reader *r = (struct reader *)reader;
+	const struct part *part = find_part(reader->input, sample);
+	uint64_t number = sample - part->first;
+	int status = dataset_records(part->ds, number, 1, r->record);
+
+	if (status)
+		return input_refuse(error, status, "%s", strerror(-status));
+	for (size_t i = 0; i < reader->input->num_fields && !status; i++)
+		if (wanted[i])
+			status = read_value(r, part->ds, number, i, &values[i],
+					    error);
+	return status;
+}
+
+static void describe(const struct input *in, uint64_t sample, char *out,
+		     size_t size)
+{
+	const struct part *part = find_part(in, sample);
+
+	snprintf(out, size, "%s: sample %llu", dataset_path(part->ds),
+		 (unsigned long long)(sample - part->first));
+}
+
+const struct input_kind input_beton = {
+	.name = "beton",
+	.words = "a dataset (.beton)",
+	.matches = matches,
+	.open = open_beton,
+	.reader_open = reader_open,
+	.read = read_sample,
+	.reader_close = reader_close,
+	.describe = describe,
+	.close = close_beton,
+};

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory of readers, and whole files in it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "fs/util/cleanup.h"
+#include "loader/tools/input/input.h"
+
+int input_reserve(struct input_memory *memory, size_t size)
+{
+	if (size < memory->room)
+		return 0;
+	free(memory->bytes);
+	memory->bytes = malloc(size + 1);
+	memory->room = memory->bytes ? size + 1 : 0;
+	return memory->bytes ? 0 : -ENOMEM;
+}
+
+void input_memory_fini(struct input_memory *memory)
+{
+	free(memory->bytes);
+	*memory = (struct input_memory){ 0 };
+}
+
+/* Opens a regular file only, and never waits for a FIFO. */
+static int open_file(const char *path, size_t *size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	r = fstat(fd, &st) < 0			     ? -errno
+	    : !S_ISREG(st.st_mode)		     ? -EINVAL
+	    : (uint64_t)st.st_size > INPUT_VALUE_MAX ? -EFBIG
+						     : 0;
+	if (r) {
+		close(fd);
+		return r;
+	}
+	*size = (size_t)st.st_size;
+	return fd;
+}
+
+/* If the file shrinks meanwhile, less is read. */
+int input_read_file(const char *path, struct input_memory *memory,
+		    uint64_t *out)
+{
+	size_t size = 0, used = 0;
+	cleanup_fd int fd = open_file(path, &size);
+	ssize_t n = 1;
+
+	if (fd < 0)
+		return fd;
+	if (input_reserve(memory, size))
+		return -ENOMEM;
+	while (used < size && n) {
+		n = read(fd, memory->bytes + used, size - used);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		used += n > 0 ? (size_t)n : 0;
+	}
+	*out = used;
+	return 0;
+}

@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/tools/mkfs/plan.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/dataset/class_names.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/suggest.h"
+#include "loader/tools/mkfs/survey.h"
+
+/* A value under way: of field `field` of the sample at position `number`. */
+struct making {
+	const struct plan_field *field;
+	const struct input_field *source;
+	struct encoder *encoder;
+	const struct input_value *from;
+	uint64_t number;
+	struct made *made;
+};
+
+/* Sets *to, whose bytes are malloc'ed. On failure m->made->error is set. */
+typedef int convert_fn(const struct making *m, struct writer_value *to);
+
+/* From a type of sources to one of datasets. The first row of a source's type
+   is its default. */
+struct conversion {
+	const char *name; /* in --fields */
+	enum input_type from;
+	enum beton_type to;
+	convert_fn *convert;
+	/* Returns why the field cannot be converted, or NULL. */
+	const char *(*refuse)(const struct input_field *f);
+	bool has_classes; /* texts become numbers */
+};
+
+static int refuse_value(const struct making *m, int code, const char *why)
+{
+	return input_refuse(&m->made->error, code, "field %s: %s",
+			    m->field->name, why);
+}
+
+/* --- conversions --------------------------------------------------------- */
+
+static int copy_bytes(const struct making *m, struct writer_value *to)
+{
+	void *bytes = malloc(m->from->size + 1);
+
+	if (!bytes)
+		return refuse_value(m, -ENOMEM, "out of memory");
+	if (m->from->size)
+		memcpy(bytes, m->from->bytes, m->from->size);
+	to->bytes = bytes;
+	to->size = m->from->size;
+	return 0;
+}
+
+static int copy_integer(const struct making *m, struct writer_value *to)
+{
+	int64_t value = m->from->integer;
+
+	if (m->field->renumber && value >= 0 &&
+	    (uint64_t)value < m->source->num_classes)
+		value = m->field->renumber[value];
+	to->integer = value;
+	return 0;
+}
+
+static int integer_to_real(const struct making *m, struct writer_value *to)
+{
+	to->real = (double)m->from->integer;
+	return 0;
+}
+
+static int copy_real(const struct making *m, struct writer_value *to)
+{
+	to->real = m->from->real;
+	return 0;
+}
+
+static int compare_to_class(const void *key, const void *class)
+{
+	const struct input_value *v = key;
+	const char *name = *(char *const *)class;
+	size_t n = strlen(name);
+	int r = memcmp(v->bytes, name, min_u64(v->size, n));
+
+	return r ? r : (v->size > n) - (v->size < n);
+}
+
+static int text_to_class(const struct making *m, struct writer_value *to)
+{
+	const struct plan_field *f = m->field;
+	char **class = bsearch(m->from, f->classes, f->num_classes,
+			       sizeof(*f->classes), compare_to_class);
+
+	if (!class)
+		return refuse_value(m, -EINVAL, "its class has no number");
+	to->integer = class - f->classes;
+	if (f->renumber)
+		to->integer = f->renumber[to->integer];
+	return 0;
+}
+
+static int text_to_json(const struct making *m, struct writer_value *to)
+{
+	json_t *text = json_stringn(m->from->bytes ? m->from->bytes : "",
+				    m->from->size);
+	char *json =
+		text ? json_dumps(text, JSON_ENCODE_ANY | JSON_ENSURE_ASCII)
+		     : NULL;
+
+	json_decref(text);
+	if (!json)
+		return refuse_value(m, -EBADMSG, "not a text in UTF-8");
+	to->bytes = json;
+	to->size = strlen(json);
+	return 0;
+}
+
+static int to_image(const struct making *m, struct writer_value *to)
+{
+	struct encoded image;
+
+	encode(m->encoder, m->from, m->number, &image);
+	if (image.status) {
+		snprintf(m->made->error.why, sizeof(m->made->error.why), "%s",
+			 image.why);
+		m->made->error.fatal = image.fatal;
+		return image.status;
+	}
+	*to = (struct writer_value){
+		.bytes = image.bytes,
+		.size = image.size,
+		.mode = image.mode,
+		.width = image.width,
+		.height = image.height,
+	};
+	m->made->jpegs += image.mode == BETON_MODE_JPG;
+	m->made->raws += image.mode == BETON_MODE_RAW;
+	return 0;
+}
+
+/* Rows of 8-bit pixels: (H, W) or (H, W, C). */
+static const char *refuse_pixels(const struct input_field *f)
+{
+	bool shaped = f->ndim == 2 ||
+		      (f->ndim == 3 && (f->shape[2] == 1 || f->shape[2] == 3 ||
+					f->shape[2] == 4));
+
+	if (strcmp(f->dtype, "|u1") || !shaped)
+		return "an image has the type uint8 and the shape (height, "
+		       "width) or (height, width, 1, 3 or 4)";
+	return f->shape[0] > UINT16_MAX || f->shape[1] > UINT16_MAX
+		       ? "an image has at most 65535 pixels a side"
+		       : NULL;
+}
+
+static int array_to_image(const struct making *m, struct writer_value *to)
+{
+	const struct input_field *f = m->source;
+	struct input_value pixels = *m->from;
+	struct making image = *m;
+
+	pixels.height = (uint32_t)f->shape[0];
+	pixels.width = (uint32_t)f->shape[1];
+	pixels.channels = f->ndim == 3 ? (uint32_t)f->shape[2] : 1;
+	image.from = &pixels;
+	return to_image(&image, to);
+}
+
+static int image_to_bytes(const struct making *m, struct writer_value *to)
+{
+	if (m->from->channels)
+		return refuse_value(m, -EINVAL, "pixels are no image file");
+	return copy_bytes(m, to);
+}
+
+#define CONVERSION(type, source, dataset, function, ...)                       \
+	{                                                                      \
+		.name = (type), .from = INPUT_##source,                        \
+		.to = BETON_TYPE_##dataset, .convert = (function), __VA_ARGS__ \
+	}
+
+static const struct conversion conversions[] = {
+	CONVERSION("image", IMAGE, IMAGE, to_image),
+	CONVERSION("bytes", IMAGE, BYTES, image_to_bytes),
+	CONVERSION("int", INT, INT, copy_integer),
+	CONVERSION("float", INT, FLOAT, integer_to_real),
+	CONVERSION("float", FLOAT, FLOAT, copy_real),
+	CONVERSION("bytes", TEXT, BYTES, copy_bytes),
+	CONVERSION("class", TEXT, INT, text_to_class, .has_classes = true),
+	CONVERSION("json", TEXT, JSON, text_to_json),
+	CONVERSION("bytes", BYTES, BYTES, copy_bytes),
+	CONVERSION("image", BYTES, IMAGE, to_image),
+	CONVERSION("json", JSON, JSON, copy_bytes),
+	CONVERSION("bytes", JSON, BYTES, copy_bytes),
+	CONVERSION("array", ARRAY, NDARRAY, copy_bytes),
+	CONVERSION("image", ARRAY, IMAGE, array_to_image,
+		   .refuse = refuse_pixels),
+};
+
+/* Texts of fields with these names are classes unless --fields says otherwise.
+ */
+static const char *const class_names[] = { "label", "class", "category" };
+
+static bool is_class_name(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(class_names); i++) {
+		if (!strcmp(name, class_names[i]))
+			return true;
+	}
+	return false;
+}
+
+/* NULL: there is none. `type` NULL: the default. */
+static const struct conversion *find_conversion(const struct input_field *f,
+						const char *type)
+{
+	if (!type && f->type == INPUT_TEXT && is_class_name(f->name))
+		type = "class";
+	for (size_t i = 0; i < ARRAY_LEN(conversions); i++) {
+		const struct conversion *c = &conversions[i];
+
+		if (c->from == f->type && (!type || !strcmp(c->name, type)))
+			return c;
+	}
+	return NULL;
+}
+
+/* --- opening ------------------------------------------------------------- */
+
+struct builder {
+	struct plan *plan;
+	struct log *log;
+};
+
+static int out_of_memory(struct log *log)
+{
+	log_error(log, "out of memory");
+	return -ENOMEM;
+}
+
+static int refuse_type(const struct builder *b, const struct input_field *f,
+		       const char *type)
+{
+	char list[64] = "";
+
+	for (size_t i = 0; i < ARRAY_LEN(conversions); i++) {
+		if (conversions[i].from != f->type)
+			continue;
+		strcat(list, *list ? ", " : "");
+		strcat(list, conversions[i].name);
+	}
+	log_error(b->log,
+		  "--fields: '%s' cannot become '%s': expected one of %s",
+		  f->name, type, list);
+	return -EINVAL;
+}
+
+static int refuse_name(const struct builder *b, const char *name)
+{
+	log_error(b->log,
+		  "field '%s': a name has 1 to 16 letters of ASCII: rename it "
+		  "with --fields, for example --fields='%.8s=%s,...'",
+		  name, *name ? name : "name", name);
+	return -EINVAL;
+}
+
+static bool is_valid_name(const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)name[i] < 0x20 ||
+		    (unsigned char)name[i] > 0x7e)
+			return false;
+	return n && n <= 16;
+}
+
+static int add_field(const struct builder *b, const char *name,
+		     const char *type, size_t from)
+{
+	const struct input_field *source = &b->plan->input->fields[from];
+	struct plan_field *f = &b->plan->fields[b->plan->num_fields];
+	const char *why;
+
+	if (!is_valid_name(name))
+		return refuse_name(b, name);
+	f->conversion = find_conversion(source, type);
+	if (!f->conversion)
+		return refuse_type(b, source, type);
+	why = f->conversion->refuse ? f->conversion->refuse(source) : NULL;
+	if (why) {
+		log_error(b->log, "--fields: '%s': %s", source->name, why);
+		return -EINVAL;
+	}
+	strcpy(f->name, name);
+	f->from = from;
+	b->plan->wanted[from] = true;
+	b->plan->num_fields++;
+	return 0;
+}
+
+static int find_source(const struct builder *b, const char *name, size_t *out)
+{
+	const struct input *in = b->plan->input;
+	struct suggestion s = { .word = name };
+	char nearest[SUGGEST_TEXT_SIZE];
+
+	for (size_t i = 0; i < in->num_fields; i++) {
+		if (!strcmp(in->fields[i].name, name)) {
+			*out = i;
+			return 0;
+		}
+		suggest_try(&s, in->fields[i].name);
+	}
+	log_error(b->log, "--fields: the source has no field '%s'%s", name,
+		  suggest_text(&s, nearest, sizeof(nearest)));
+	return -EINVAL;
+}
+
+/* "NAME[:TYPE][=SOURCE]" */
+static int add_listed(const struct builder *b, char *text)
+{
+	char *name = text, *from = strchr(text, '='), *type;
+	size_t index;
+	int r;
+
+	if (from)
+		*from++ = '\0';
+	type = strrchr(name, ':');
+	if (type)
+		*type++ = '\0';
+	r = find_source(b, from ? from : name, &index);
+	return r ? r : add_field(b, name, type, index);
+}
+
+static int add_fields(const struct builder *b, const char *fields)
+{
+	const struct input *in = b->plan->input;
+	cleanup_free char *copy = fields ? strdup(fields) : NULL;
+	char *rest = copy, *text;
+	int r = 0;
+
+	if (!fields) {
+		for (size_t i = 0; i < in->num_fields && !r; i++)
+			r = add_field(b, in->fields[i].name, NULL, i);
+		return r;
+	}
+	if (!copy)
+		return out_of_memory(b->log);
+	while (!r && (text = strsep(&rest, ","))) {
+		if (b->plan->num_fields == INPUT_FIELDS_MAX) {
+			log_error(b->log, "--fields: over %d fields",
+				  INPUT_FIELDS_MAX);
+			return -EINVAL;
+		}
+		r = add_listed(b, text + strspn(text, " "));
+	}
+	return r;
+}
+
+/* Collects the classes of the texts. */
+static int find_classes(const struct builder *b)
+{
+	struct plan *plan = b->plan;
+	int r = 0;
+
+	for (size_t i = 0; i < plan->num_fields && !r; i++) {
+		struct plan_field *f = &plan->fields[i];
+
+		if (f->conversion->has_classes)
+			r = survey_texts(plan->input, f->from, b->log,
+					 &f->classes, &f->num_classes);
+	}
+	return r;
+}
+
+/* Names that do not fit are left out; their numbers stay. */
+static bool names_fit(const struct writer_field *f, struct log *log)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < f->num_classes; i++)
+		size += strlen(f->classes[i]) + 1;
+	if (size <= CLASS_NAMES_SIZE_MAX)
+		return true;
+	log_warning(
+		log,
+		"the names of %zu classes take %zu bytes, but a dataset has room for %d: it stores only the class numbers",
+		f->num_classes, size, CLASS_NAMES_SIZE_MAX);
+	return false;
+}
+
+static void set_written(const struct builder *b, size_t i)
+{
+	const struct plan_field *f = &b->plan->fields[i];
+	const struct input_field *source = &b->plan->input->fields[f->from];
+	struct writer_field *w = &b->plan->written[i];
+
+	*w = (struct writer_field){
+		.name = f->name,
+		.type = f->conversion->to,
+	};
+	if (w->type == BETON_TYPE_NDARRAY) {
+		if (source->is_tensor)
+			w->type = BETON_TYPE_TENSOR;
+		memcpy(w->dtype, source->dtype, sizeof(w->dtype));
+		memcpy(w->shape, source->shape, sizeof(w->shape));
+		w->ndim = source->ndim;
+	}
+	if (w->type == BETON_TYPE_INT) {
+		w->classes = f->conversion->has_classes
+				     ? (const char *const *)f->classes
+				     : source->classes;
+		w->num_classes = f->conversion->has_classes
+					 ? f->num_classes
+					 : source->num_classes;
+	}
+	if (!w->classes || !names_fit(w, b->log))
+		w->num_classes = 0;
+}
+
+static int allocate(struct plan *plan)
+{
+	size_t room = INPUT_FIELDS_MAX + plan->input->num_fields;
+
+	plan->fields = calloc(room, sizeof(*plan->fields));
+	plan->written = calloc(room, sizeof(*plan->written));
+	plan->wanted =
+		calloc(plan->input->num_fields + 1, sizeof(*plan->wanted));
+	return plan->fields && plan->written && plan->wanted ? 0 : -ENOMEM;
+}
+
+int plan_open(struct input *in, const char *fields, struct log *log,
+	      struct plan **out)
+{
+	struct plan *plan = calloc(1, sizeof(*plan));
+	struct builder b = { plan, log };
+	int r;
+
+	if (!plan)
+		return out_of_memory(log);
+	plan->input = in;
+	r = allocate(plan) ? out_of_memory(log) : add_fields(&b, fields);
+	r = r ? r : find_classes(&b);
+	for (size_t i = 0; i < plan->num_fields && !r; i++)
+		set_written(&b, i);
+	if (r)
+		plan_close(plan);
+	else
+		*out = plan;
+	return r;
+}
+
+void plan_close(struct plan *plan)
+{
+	if (!plan)
+		return;
+	for (size_t i = 0; plan->fields && i < plan->num_fields; i++) {
+		struct plan_field *f = &plan->fields[i];
+
+		for (size_t k = 0; k < f->num_classes; k++)
+			free(f->classes[k]);
+		free(f->classes);
+		free(f->renumber);
+	}
+	free(plan->fields);
+	free(plan->written);
+	free(plan->wanted);
+	free(plan);
+}
+
+/* --- an existing dataset ------------------------------------------------- */
+
+static bool is_same_type(const struct writer_field *a,
+			 const struct writer_field *b)
+{
+	return a->type == b->type && !strcmp(a->dtype, b->dtype) &&
+	       a->ndim == b->ndim &&
+	       !memcmp(a->shape, b->shape, sizeof(a->shape));
+}
+
+static int refuse_match(const char *path, const char *name, const char *why,
+			struct log *log)
+{
+	log_error(log,
+		  "%s: field '%s': %s: --fields chooses and converts the "
+		  "fields of the source",
+		  path, name, why);
+	return -EINVAL;
+}
+
+/* Moves the field that has the name of `to` to place `at`. */
+static int match_field(struct plan *plan, const char *path,
+		       const struct writer_field *to, size_t at,
+		       struct log *log)
+{
+	size_t i = at;
+	struct plan_field field;
+	struct writer_field written;
+
+	while (i < plan->num_fields && strcmp(plan->fields[i].name, to->name))
+		i++;
+	if (i == plan->num_fields)
+		return refuse_match(path, to->name, "the source lacks it", log);
+	if (!is_same_type(&plan->written[i], to))
+		return refuse_match(path, to->name,
+				    "the source has another type", log);
+	field = plan->fields[i];
+	written = plan->written[i];
+	plan->fields[i] = plan->fields[at];
+	plan->written[i] = plan->written[at];
+	plan->fields[at] = field;
+	plan->written[at] = written;
+	plan->written[at].name = plan->fields[at].name;
+	plan->written[i].name = plan->fields[i].name;
+	return 0;
+}
+
+int plan_match(struct plan *plan, const char *path,
+	       const struct writer_field *fields, size_t num_fields,
+	       struct log *log)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < num_fields && !r; i++)
+		r = match_field(plan, path, &fields[i], i, log);
+	if (!r && plan->num_fields > num_fields)
+		r = refuse_match(path, plan->fields[num_fields].name,
+				 "the dataset lacks it", log);
+	return r;
+}
+
+/* --- what it is ---------------------------------------------------------- */
+
+bool plan_has_images(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->num_fields; i++) {
+		if (plan->written[i].type == BETON_TYPE_IMAGE)
+			return true;
+	}
+	return false;
+}
+
+static size_t classes_of(const struct plan *plan, size_t i)
+{
+	const struct plan_field *f = &plan->fields[i];
+
+	if (plan->written[i].type != BETON_TYPE_INT)
+		return 0;
+	return f->conversion->has_classes
+		       ? f->num_classes
+		       : plan->input->fields[f->from].num_classes;
+}
+
+size_t plan_num_classes(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->num_fields; i++) {
+		if (classes_of(plan, i))
+			return classes_of(plan, i);
+	}
+	return 0;
+}
+
+void plan_print(const struct plan *plan, FILE *out)
+{
+	for (size_t i = 0; i < plan->num_fields; i++) {
+		const struct plan_field *f = &plan->fields[i];
+		const struct writer_field *w = &plan->written[i];
+		const struct input_field *source =
+			&plan->input->fields[f->from];
+
+		fprintf(out, "  %-16s %s", f->name,
+			field_type_by_id(w->type)->name);
+		if (w->dtype[0])
+			fprintf(out, " %s", w->dtype);
+		for (uint32_t k = 0; k < w->ndim; k++)
+			fprintf(out, "%s%llu", k ? "x" : " ",
+				(unsigned long long)w->shape[k]);
+		if (classes_of(plan, i))
+			fprintf(out, ", %zu classes", classes_of(plan, i));
+		if (strcmp(f->name, source->name))
+			fprintf(out, ", from %s", source->name);
+		fputc('\n', out);
+	}
+}
+
+/* --- values -------------------------------------------------------------- */
+
+void plan_make(const struct plan *plan, struct encoder *encoder,
+	       const struct input_value *values, uint64_t number,
+	       struct made *made)
+{
+	struct making m = {
+		.encoder = encoder,
+		.number = number,
+		.made = made,
+	};
+	int r = 0;
+
+	*made = (struct made){
+		.values = calloc(plan->num_fields + 1, sizeof(*made->values)),
+	};
+	if (!made->values)
+		r = input_refuse(&made->error, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < plan->num_fields && !r; i++) {
+		m.field = &plan->fields[i];
+		m.source = &plan->input->fields[m.field->from];
+		m.from = &values[m.field->from];
+		r = m.field->conversion->convert(&m, &made->values[i]);
+		made->size += r ? 0 : made->values[i].size;
+	}
+	made->status = r;
+}
+
+void made_fini(const struct plan *plan, struct made *made)
+{
+	for (size_t i = 0; made->values && i < plan->num_fields; i++)
+		free((void *)made->values[i].bytes);
+	free(made->values);
+	made->values = NULL;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plan of a dataset: its fields, each made of a field of the source by a
+ * conversion. A conversion is a row of a table in plan.c. Immutable once open,
+ * but for plan_renumber().
+ */
+#ifndef LOADER_TOOLS_MKFS_PLAN_H
+#define LOADER_TOOLS_MKFS_PLAN_H
+
+#include <stdio.h>
+
+#include "fs/dataset/field.h"
+#include "fs/util/log.h"
+#include "fs/writer/schema.h"
+#include "loader/tools/input/input.h"
+#include "loader/tools/mkfs/encode.h"
+
+struct conversion;
+
+struct plan_field {
+	size_t from; /* index of the source's field */
+	const struct conversion *conversion;
+	char name[17];
+	char **classes; /* of texts: sorted, each once; owned */
+	size_t num_classes;
+	int64_t *renumber; /* owned: the numbers of classes in the dataset, by
+			      those of the source; NULL: the same */
+};
+
+struct plan {
+	struct input *input;
+	size_t num_fields;
+	struct plan_field *fields;
+	struct writer_field *written; /* the same fields for a writer */
+	bool *wanted;		      /* fields of the source that are read */
+};
+
+/*
+ * Plans the fields that `fields` lists, "NAME[:TYPE][=SOURCE],...", or all of
+ * the source if it is NULL. May read all samples for the names of classes.
+ * Failures are logged: -EINVAL if a field cannot be in a dataset.
+ */
+int plan_open(struct input *in, const char *fields, struct log *log,
+	      struct plan **out);
+void plan_close(struct plan *plan); /* takes NULL */
+
+/*
+ * Puts the fields in the order of an existing dataset's, and numbers classes
+ * as it does; the names of *fields, which the dataset gets, include new
+ * classes. -EINVAL, logged: the fields differ.
+ */
+int plan_match(struct plan *plan, const char *path,
+	       const struct writer_field *fields, size_t num_fields,
+	       struct log *log);
+
+/* Returns the number of classes of the first field that has classes, or 0. */
+size_t plan_num_classes(const struct plan *plan);
+
+/* Returns whether the dataset has images. */
+bool plan_has_images(const struct plan *plan);
+
+/* Prints a line per field. */
+void plan_print(const struct plan *plan, FILE *out);
+
+/* --- values -------------------------------------------------------------- */
+
+/* The values of one sample, ready for a writer. */
+struct made {
+	int status; /* 0, or -errno: then `error`, and no values */
+	struct input_error error;
+	struct writer_value *values; /* owned, as the bytes of each */
+	uint64_t size;		     /* bytes of all values */
+	unsigned jpegs, raws;	     /* images by their form */
+};
+
+/*
+ * Makes the values of the sample out of those of the source. `number` is its
+ * position in the new dataset, which the random draws of --mode=proportion
+ * depend on. Failures are in made->status.
+ */
+void plan_make(const struct plan *plan, struct encoder *encoder,
+	       const struct input_value *values, uint64_t number,
+	       struct made *made);
+
+void made_fini(const struct plan *plan, struct made *made);
+
+#endif
