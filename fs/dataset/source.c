@@ -29,6 +29,14 @@ bool source_is_direct(const struct source *source)
 	return source->ops->is_direct(source);
 }
 
+int source_descriptor(const struct source *source, uint64_t off, uint64_t *at,
+		      uint64_t *left)
+{
+	return source->ops->descriptor
+		       ? source->ops->descriptor(source, off, at, left)
+		       : -1;
+}
+
 void source_cancel(struct source *source, struct source_request *request)
 {
 	source->ops->cancel(source, request);

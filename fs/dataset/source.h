@@ -65,6 +65,9 @@ struct source_ops {
 	int (*read)(struct source *source, void *buf, size_t size,
 		    uint64_t off);
 	bool (*is_direct)(const struct source *source);
+	/* NULL: no part of the source is a file of this machine. */
+	int (*descriptor)(const struct source *source, uint64_t off,
+			  uint64_t *at, uint64_t *left);
 	void (*close)(struct source *source);
 };
 
@@ -101,6 +104,14 @@ void source_cancel(struct source *source, struct source_request *request);
 
 /* Reads a whole range on the caller's thread. */
 int source_read(struct source *source, void *buf, size_t size, uint64_t off);
+
+/*
+ * Returns the descriptor of the file that contains the byte at `off`, for
+ * copy_file_range(); -1: there is none, read instead. *at is the byte's offset
+ * in that file, and *left the number of bytes to where another file begins.
+ */
+int source_descriptor(const struct source *source, uint64_t off, uint64_t *at,
+		      uint64_t *left);
 
 /* Returns whether direct requests bypass the page cache. The first call tries
    it. */

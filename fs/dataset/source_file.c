@@ -258,6 +258,16 @@ static int file_read(struct source *source, void *buf, size_t size,
 	return r;
 }
 
+static int file_descriptor(const struct source *source, uint64_t off,
+			   uint64_t *at, uint64_t *left)
+{
+	struct place place = place_of(file_of(source), off);
+
+	*at = place.off;
+	*left = place.left;
+	return place.file->fd;
+}
+
 /* --- past the page cache --- */
 
 /* Returns whether the kernel reports that blocks of SOURCE_ALIGN are too
@@ -507,6 +517,7 @@ static const struct source_ops file_ops = {
 	.cancel = file_cancel,
 	.read = file_read,
 	.is_direct = file_is_direct,
+	.descriptor = file_descriptor,
 	.close = file_close,
 };
 

@@ -22,6 +22,8 @@ enum {
 	/* Bytes that may wait in memory before the disk starts to write. */
 	BEHIND_MAX = 64 << 20,
 	ACL_SIZE = 4096,
+	BLOCK_SIZE = 4096, /* of most file systems */
+	COPY_MAX = 64 << 20,
 };
 
 struct outfile {
@@ -269,6 +271,79 @@ int outfile_resize(struct outfile *f, uint64_t size)
 		r = ftruncate(f->fd, (off_t)size);
 	while (r < 0 && errno == EINTR);
 	return r < 0 ? failed(f, "cannot write", errno) : 0;
+}
+
+int outfile_read(struct outfile *f, void *bytes, size_t size, uint64_t off)
+{
+	char *to = bytes;
+
+	while (size) {
+		ssize_t n = pread(f->fd, to, size, (off_t)off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return failed(f, "cannot read back", n ? errno : EIO);
+		to += n;
+		off += (uint64_t)n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Returns the size of a copy that begins at `from` in one file and at `off` in
+   the other. A file system shares blocks only if both begin at one. */
+static size_t copy_size(uint64_t from, uint64_t off, uint64_t size)
+{
+	uint64_t past = from % BLOCK_SIZE;
+
+	if (past && past == off % BLOCK_SIZE)
+		size = min_u64(size, BLOCK_SIZE - past);
+	return (size_t)min_u64(size, COPY_MAX);
+}
+
+/* Returns whether an error concerns the new file, not the way to copy. */
+static bool is_own_error(int error)
+{
+	return error == ENOSPC || error == EDQUOT || error == EFBIG ||
+	       error == ENOMEM;
+}
+
+int64_t outfile_copy(struct outfile *f, int fd, uint64_t from, uint64_t size,
+		     uint64_t off)
+{
+	size_t most = copy_size(from, off, size);
+	loff_t in = (loff_t)from, out = (loff_t)off;
+	ssize_t n;
+
+	begin_write_back(f, most);
+	do
+		n = copy_file_range(fd, &in, f->fd, &out, most, 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && is_own_error(errno))
+		return failed(f, "cannot write", errno);
+	return n < 0 ? 0 : n;
+}
+
+int outfile_scratch(struct outfile *f, int *fd)
+{
+	char name[TEMPORARY_SIZE];
+
+	if (f->place.dir < 0)
+		return -ENOTDIR;
+	*fd = openat(f->place.dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	for (int i = 0; *fd < 0 && i < NAME_TRIES; i++) {
+		make_name(name);
+		*fd = openat(f->place.dir, name,
+			     O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (*fd >= 0)
+			unlinkat(f->place.dir, name, 0);
+		else if (errno != EEXIST)
+			break;
+	}
+	return *fd < 0 ? failed(f, "cannot write a temporary file beside it",
+				errno)
+		       : 0;
 }
 
 int outfile_move_down(struct outfile *f, uint64_t from, uint64_t to,

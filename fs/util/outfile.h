@@ -40,6 +40,22 @@ int outfile_open_to(int fd, const char *name, struct log *log,
 int outfile_write(struct outfile *f, const void *bytes, size_t size,
 		  uint64_t off);
 
+/* Reads back bytes that were written. */
+int outfile_read(struct outfile *f, void *bytes, size_t size, uint64_t off);
+
+/*
+ * Copies bytes of the open file `fd` within the kernel, and shares whole blocks
+ * where the file system can. Returns the number of bytes copied, which may be
+ * less than `size`. 0, not logged: the kernel cannot copy between these files,
+ * or `fd` ends here; the caller reads and writes instead.
+ */
+int64_t outfile_copy(struct outfile *f, int fd, uint64_t from, uint64_t size,
+		     uint64_t off);
+
+/* Opens a file without a name on the same disk, which the caller closes.
+   -ENOTDIR, not logged: the file is one of outfile_open_to(). */
+int outfile_scratch(struct outfile *f, int *fd);
+
 /* Moves the bytes [from, size) down to `to` and truncates the file behind them;
    `size` is the file's. */
 int outfile_move_down(struct outfile *f, uint64_t from, uint64_t to,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A file contains, in this order: header, descriptors, one metadata record per
- * sample, pages, allocation table (beton(5)). Pages are written through one
- * buffer as samples come. Records and table stay in memory, about 50 bytes per
- * sample, and are written at the end. The header is written last.
+ * sample, pages, allocation table (beton(5)). Records and pages are written
+ * through buffers as samples come. The table waits in memory and then in a
+ * temporary file, because its offset is known only at the end. Memory does not
+ * depend on the number of samples. The header is written last.
  */
 #include "fs/writer/writer.h"
 
@@ -14,11 +15,15 @@
 #include "fs/dataset/field.h"
 #include "fs/dataset/format.h"
 #include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "fs/util/outfile.h"
+#include "fs/writer/pages.h"
+#include "fs/writer/spill.h"
 
 enum {
-	BUFFER_SIZE = 4 << 20,
 	PAGE_SIZE_MIN = 2 << 20,
+	RECORDS_SIZE = 256 << 10,
+	BLOCK_SIZE = 256 << 10, /* of records and entries, at the end */
 };
 
 static const uint64_t PAGE_SIZE_LARGEST = (uint64_t)2 << 30;
@@ -30,21 +35,20 @@ struct writer {
 	int error; /* the first failure, which ends the writer */
 	struct schema schema;
 	uint64_t *places; /* offsets of one sample's values; scratch */
+	const struct pages_range *ranges; /* of the sample's values, or NULL */
 
 	uint32_t page_size;
 	uint64_t meta_off;
 	uint64_t first_page;
 	uint64_t samples; /* written so far */
 	uint64_t capacity;
-	uint8_t *records;
+	uint8_t *records; /* the last ones, which are not written yet */
+	uint64_t num_records;
+	uint64_t room; /* for records */
 
-	uint64_t end;	 /* of the allocations; first_page if there are none */
-	uint8_t *buffer; /* the bytes before `end` that are not written yet */
-	size_t buffered;
-
-	struct format_entry *table;
-	size_t table_size;
-	size_t table_room;
+	struct pages pages;
+	struct spill table;
+	uint64_t down; /* by this much the offsets in the table are too high */
 
 	uint64_t names_at; /* of the classes */
 };
@@ -90,13 +94,11 @@ static int allocate_buffers(struct writer *w, uint64_t num_samples)
 	w->meta_off = FORMAT_HEADER_SIZE + w->schema.descriptors_size;
 	w->first_page = align_up(w->meta_off + num_samples * w->schema.itemsize,
 				 w->page_size);
-	w->end = w->first_page;
-	w->buffer = malloc(BUFFER_SIZE);
+	w->pages.end = w->first_page;
+	w->room = max_u64(RECORDS_SIZE / w->schema.itemsize, 1);
 	w->places = calloc(w->schema.num_fields, sizeof(*w->places));
-	/* Allocate one more record, because calloc(0, n) may return NULL
-	   without an error. */
-	w->records = calloc(num_samples + 1, w->schema.itemsize);
-	if (!w->buffer || !w->places || !w->records)
+	w->records = calloc(w->room, w->schema.itemsize);
+	if (!w->places || !w->records || pages_init(&w->pages))
 		return out_of_memory(w);
 	return 0;
 }
@@ -126,6 +128,18 @@ static int new_writer(const char *path, const struct writer_field *fields,
 	return r;
 }
 
+static int end_of_open(struct writer *w, int r, struct writer **out)
+{
+	if (r) {
+		writer_abort(&w);
+		return r;
+	}
+	w->pages.file = w->file;
+	spill_init(&w->table, w->file, w->path, w->log);
+	*out = w;
+	return 0;
+}
+
 int writer_open(const char *path, const struct writer_field *fields,
 		size_t num_fields, uint64_t num_samples, uint32_t page_size,
 		struct log *log, struct writer **out)
@@ -135,11 +149,7 @@ int writer_open(const char *path, const struct writer_field *fields,
 			   log, &w);
 
 	r = r ? r : outfile_open(path, true, log, &w->file);
-	if (r)
-		writer_abort(&w);
-	else
-		*out = w;
-	return r;
+	return end_of_open(w, r, out);
 }
 
 int writer_open_to(int fd, const char *name, const struct writer_field *fields,
@@ -151,11 +161,7 @@ int writer_open_to(int fd, const char *name, const struct writer_field *fields,
 			   log, &w);
 
 	r = r ? r : outfile_open_to(fd, name, log, &w->file);
-	if (r)
-		writer_abort(&w);
-	else
-		*out = w;
-	return r;
+	return end_of_open(w, r, out);
 }
 
 void writer_abort(struct writer **writer)
@@ -165,13 +171,13 @@ void writer_abort(struct writer **writer)
 	if (!w)
 		return;
 	*writer = NULL;
+	spill_fini(&w->table);
 	outfile_abort(&w->file);
 	free(w->path);
 	schema_fini(&w->schema);
 	free(w->places);
 	free(w->records);
-	free(w->buffer);
-	free(w->table);
+	pages_fini(&w->pages);
 	free(w);
 }
 
@@ -193,11 +199,22 @@ static uint64_t taken_size(const struct field *f, const struct writer_value *v)
 	return max_u64(stored_size(f, v), 1);
 }
 
-static int check_value(const struct writer *w, const struct field *f,
+/* Returns the range of another file that contains value `i`, with the NUL if it
+   has one; NULL: its bytes are in memory. */
+static const struct pages_range *range_of(const struct writer *w, size_t i)
+{
+	return w->ranges && w->ranges[i].source ? &w->ranges[i] : NULL;
+}
+
+/* The reader of a range has checked it. */
+static int check_value(const struct writer *w, size_t i,
 		       const struct writer_value *v)
 {
-	const char *wrong = f->type->check ? f->type->check(f, v) : NULL;
+	const struct field *f = &w->schema.fields[i];
+	const char *wrong = NULL;
 
+	if (f->type->check && !range_of(w, i))
+		wrong = f->type->check(f, v);
 	return wrong ? refuse_field(w, f->name, wrong) : 0;
 }
 
@@ -210,7 +227,7 @@ static int measure_sample(const struct writer *w,
 
 	for (size_t i = 0; i < w->schema.num_fields; i++) {
 		const struct field *f = &w->schema.fields[i];
-		int r = check_value(w, f, &values[i]);
+		int r = check_value(w, i, &values[i]);
 
 		if (r)
 			return r;
@@ -223,77 +240,62 @@ static int measure_sample(const struct writer *w,
 	return sum > w->page_size ? -BETON_ETOOLARGE : 0;
 }
 
-static int flush_buffer(struct writer *w)
+static int add_entry(struct writer *w, uint64_t off, uint64_t size)
 {
-	size_t size = w->buffered;
+	const struct format_entry e = { w->samples, off, size };
 
-	w->buffered = 0;
-	return size ? outfile_write(w->file, w->buffer, size, w->end - size)
-		    : 0;
+	/* An entry has the same layout in memory and in the file. */
+	_Static_assert(sizeof(e) == FORMAT_ENTRY_SIZE, "layout");
+	return spill_append(&w->table, &e, sizeof(e));
 }
 
-/* Appends bytes to the current page. */
-static int put_bytes(struct writer *w, const void *bytes, uint64_t size)
+static int put_value(struct writer *w, size_t i, const struct writer_value *v)
 {
-	int r = w->buffered + size > BUFFER_SIZE ? flush_buffer(w) : 0;
+	const struct field *f = &w->schema.fields[i];
+	const struct pages_range *range = range_of(w, i);
+	int r = add_entry(w, w->pages.end, stored_size(f, v));
 
 	if (r)
 		return r;
-	if (size > BUFFER_SIZE) {
-		r = outfile_write(w->file, bytes, size, w->end);
-	} else {
-		memcpy(w->buffer + w->buffered, bytes, size);
-		w->buffered += size;
-	}
-	w->end += size;
-	return r;
-}
-
-static int add_entry(struct writer *w, uint64_t off, uint64_t size)
-{
-	if (w->table_size == w->table_room) {
-		size_t room = w->table_room ? 2 * w->table_room : 1024;
-		void *more = realloc(w->table, room * sizeof(*w->table));
-
-		if (!more)
-			return out_of_memory(w);
-		w->table = more;
-		w->table_room = room;
-	}
-	w->table[w->table_size++] =
-		(struct format_entry){ w->samples, off, size };
-	return 0;
-}
-
-static int put_value(struct writer *w, const struct field *f,
-		     const struct writer_value *v)
-{
-	uint64_t size = stored_size(f, v);
-	int r = add_entry(w, w->end, size);
-
-	if (!r && v->size)
-		r = put_bytes(w, v->bytes, v->size);
+	if (range)
+		return pages_copy(&w->pages, range);
+	r = v->size ? pages_put(&w->pages, v->bytes, v->size) : 0;
 	/* The value's NUL, or the byte that an empty value takes. */
 	if (!r && taken_size(f, v) > v->size)
-		r = put_bytes(w, "", 1);
+		r = pages_put(&w->pages, "", 1);
 	return r;
+}
+
+/* Writes the records of the buffer to their place. */
+static int flush_records(struct writer *w)
+{
+	uint64_t size = w->num_records * w->schema.itemsize;
+	uint64_t first = w->samples - w->num_records;
+
+	w->num_records = 0;
+	return outfile_write(w->file, w->records, size,
+			     w->meta_off + first * w->schema.itemsize);
 }
 
 static void put_record(struct writer *w, const struct writer_value *values)
 {
-	uint8_t *record = w->records + w->samples * w->schema.itemsize;
+	uint8_t *record = w->records + w->num_records * w->schema.itemsize;
 
+	memset(record, 0, w->schema.itemsize);
 	for (size_t i = 0; i < w->schema.num_fields; i++) {
 		const struct field *f = &w->schema.fields[i];
 
 		f->type->put(record + f->meta_off, &values[i], w->places[i],
 			     stored_size(f, &values[i]));
 	}
+	w->num_records++;
+	w->samples++;
 }
 
 static int append_sample(struct writer *w, const struct writer_value *values)
 {
-	uint64_t size = 0, used = w->end & (w->page_size - 1);
+	uint64_t size = 0, end = w->pages.end;
+	uint64_t used = end & (w->page_size - 1);
 	int r = measure_sample(w, values, &size);
 
 	if (r)
@@ -306,50 +308,91 @@ static int append_sample(struct writer *w, const struct writer_value *values)
 		return -EINVAL;
 	}
 	/* The rest of a page stays a hole, which reads as zeros. */
-	if (used && size > w->page_size - used) {
-		r = flush_buffer(w);
-		w->end = align_up(w->end, w->page_size);
-	}
+	if (used && size > w->page_size - used)
+		r = pages_skip(&w->pages, align_up(end, w->page_size));
 	for (size_t i = 0; i < w->schema.num_fields && !r; i++) {
-		const struct field *f = &w->schema.fields[i];
-
-		w->places[i] = w->end;
-		if (field_has_payload(f))
-			r = put_value(w, f, &values[i]);
+		w->places[i] = w->pages.end;
+		if (field_has_payload(&w->schema.fields[i]))
+			r = put_value(w, i, &values[i]);
 	}
-	if (r)
-		return r;
-	put_record(w, values);
-	w->samples++;
-	return 0;
+	if (!r && w->num_records == w->room)
+		r = flush_records(w);
+	if (!r)
+		put_record(w, values);
+	return r;
 }
 
-int writer_append(struct writer *w, const struct writer_value *values)
+int writer_append_ranges(struct writer *w, const struct writer_value *values,
+			 const struct pages_range *ranges)
 {
-	int r = w->error ? w->error : append_sample(w, values);
+	int r = w->error;
 
+	if (r)
+		return r;
+	w->ranges = ranges;
+	r = append_sample(w, values);
 	if (r != -BETON_ETOOLARGE)
 		w->error = r;
 	return r;
 }
 
+int writer_append(struct writer *w, const struct writer_value *values)
+{
+	return writer_append_ranges(w, values, NULL);
+}
+
+int writer_settle(struct writer *w)
+{
+	if (!w->error)
+		w->error = pages_settle(&w->pages);
+	return w->error;
+}
+
+const struct field *writer_fields(const struct writer *w, size_t *num)
+{
+	*num = w->schema.num_fields;
+	return w->schema.fields;
+}
+
+const char *writer_path(const struct writer *w)
+{
+	return w->path;
+}
+
 /* --- the end ------------------------------------------------------------- */
 
-/* Lowers the offsets of all values by `down`. */
-static void lower_offsets(struct writer *w, uint64_t down)
+/* Lowers the offsets in `n` records. */
+static void lower_records(const struct writer *w, uint8_t *records, uint64_t n)
 {
-	for (size_t i = 0; i < w->table_size; i++)
-		w->table[i].off -= down;
 	for (size_t k = 0; k < w->schema.num_fields; k++) {
 		const struct field *f = &w->schema.fields[k];
-		uint8_t *at = w->records + f->meta_off + f->type->pointer_at;
+		uint8_t *at = records + f->meta_off + f->type->pointer_at;
 
 		if (!field_has_payload(f))
 			continue;
-		for (uint64_t i = 0; i < w->samples;
-		     i++, at += w->schema.itemsize)
-			store64(at, load64(at) - down);
+		for (uint64_t i = 0; i < n; i++, at += w->schema.itemsize)
+			store64(at, load64(at) - w->down);
 	}
+}
+
+/* Lowers the offsets of all values by w->down; write_table() does the same for
+   the table. */
+static int lower_offsets(struct writer *w)
+{
+	uint64_t itemsize = w->schema.itemsize, n;
+	int r = 0;
+
+	for (uint64_t i = 0; i < w->samples && !r; i += n) {
+		uint64_t at = w->meta_off + i * itemsize;
+
+		n = min_u64(w->room, w->samples - i);
+		r = outfile_read(w->file, w->records, n * itemsize, at);
+		if (r)
+			return r;
+		lower_records(w, w->records, n);
+		r = outfile_write(w->file, w->records, n * itemsize, at);
+	}
+	return r;
 }
 
 /*
@@ -361,27 +404,43 @@ static int close_gap(struct writer *w)
 {
 	uint64_t first = align_up(w->meta_off + w->samples * w->schema.itemsize,
 				  w->page_size);
-	uint64_t down = w->first_page - first;
+	uint64_t *end = &w->pages.end;
 	int r;
 
-	if (!down || w->end == w->first_page)
+	if (first == w->first_page || *end == w->first_page)
 		return 0;
-	r = outfile_move_down(w->file, w->first_page, first, w->end);
+	r = outfile_move_down(w->file, w->first_page, first, *end);
 	if (r)
 		return r;
-	lower_offsets(w, down);
+	w->down = w->first_page - first;
 	w->first_page = first;
-	w->end -= down;
-	return 0;
+	*end -= w->down;
+	return lower_offsets(w);
+}
+
+static void lower_entries(struct format_entry *entries, size_t n, uint64_t down)
+{
+	for (size_t i = 0; i < n; i++)
+		entries[i].off -= down;
 }
 
 static int write_table(struct writer *w, uint64_t at)
 {
-	size_t size = w->table_size * sizeof(*w->table);
+	enum { ENTRIES = BLOCK_SIZE / FORMAT_ENTRY_SIZE };
+	uint64_t size = spill_size(&w->table), n;
+	cleanup_free struct format_entry *block =
+		calloc(ENTRIES, sizeof(*block));
+	int r = block ? 0 : out_of_memory(w);
 
-	/* An entry has the same layout in memory and in the file. */
-	_Static_assert(sizeof(*w->table) == FORMAT_ENTRY_SIZE, "layout");
-	return outfile_write(w->file, w->table, size, at);
+	for (uint64_t done = 0; done < size && !r; done += n) {
+		n = min_u64(ENTRIES * sizeof(*block), size - done);
+		r = spill_read(&w->table, block, n, done);
+		if (r)
+			return r;
+		lower_entries(block, n / sizeof(*block), w->down);
+		r = outfile_write(w->file, block, n, at + done);
+	}
+	return r;
 }
 
 static int write_header(struct writer *w, uint64_t table_at)
@@ -405,8 +464,9 @@ static uint64_t place_names(struct writer *w, uint64_t end)
 {
 	if (!w->schema.names)
 		return end;
-	w->names_at = w->end;
-	if (!w->table_size || w->schema.names_size > end - w->end) {
+	w->names_at = w->pages.end;
+	if (!spill_size(&w->table) ||
+	    w->schema.names_size > end - w->pages.end) {
 		w->names_at = align_up(end, w->page_size);
 		end = w->names_at + w->page_size;
 	}
@@ -423,14 +483,15 @@ static int write_names(struct writer *w)
 static int write_rest(struct writer *w)
 {
 	uint64_t meta_size = w->samples * w->schema.itemsize, table_at;
-	int r = flush_buffer(w);
+	int r = pages_flush(&w->pages);
 
+	r = r ? r : flush_records(w);
 	r = r ? r : close_gap(w);
 	if (r)
 		return r;
 	/* If there are no allocations, there are no pages and no entries. */
-	table_at = w->table_size ? align_up(w->end, w->page_size)
-				 : w->meta_off + meta_size;
+	table_at = spill_size(&w->table) ? align_up(w->pages.end, w->page_size)
+					 : w->meta_off + meta_size;
 	table_at = place_names(w, table_at);
 	r = outfile_resize(w->file, table_at);
 	if (!r && w->schema.names)
@@ -439,7 +500,6 @@ static int write_rest(struct writer *w)
 	r = r ? r
 	      : outfile_write(w->file, w->schema.descriptors,
 			      w->schema.descriptors_size, FORMAT_HEADER_SIZE);
-	r = r ? r : outfile_write(w->file, w->records, meta_size, w->meta_off);
 	return r ? r : write_header(w, table_at);
 }
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "beton/batch.h"
-#include "fs/engine/crc.h"
 #include "fs/util/bytes.h"
 #include "fs/util/npy.h"
 #include "tests/unit/t.h"
@@ -136,37 +135,11 @@ static void written_arrays_are_read_back(void)
 	CHECK(!memcmp(npy.shape, shape, sizeof(shape)));
 }
 
-/* Check values that are published for CRC-32C. */
-static void crc_is_castagnolis(void)
-{
-	uint8_t zeros[32] = { 0 }, ones[32], up[32];
-
-	memset(ones, 255, sizeof(ones));
-	for (uint8_t i = 0; i < 32; i++)
-		up[i] = i;
-	CHECK(crc32c(0, "", 0) == 0);
-	CHECK(crc32c(0, "123456789", 9) == 0xe3069283);
-	CHECK(crc32c(0, zeros, 32) == 0x8a9136aa);
-	CHECK(crc32c(0, ones, 32) == 0x62a8ab43);
-	CHECK(crc32c(0, up, 32) == 0x46dd794e);
-}
-
-static void crc_continues_where_it_stopped(void)
-{
-	static const char digits[] = "123456789";
-
-	for (size_t cut = 0; cut <= 9; cut++)
-		CHECK(crc32c(crc32c(0, digits, cut), digits + cut, 9 - cut) ==
-		      0xe3069283);
-}
-
 int main(void)
 {
 	npy_headers_are_numpys();
 	the_longest_npy_header_fits();
 	headers_are_read();
 	written_arrays_are_read_back();
-	crc_is_castagnolis();
-	crc_continues_where_it_stopped();
 	return 0;
 }

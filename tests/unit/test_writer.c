@@ -267,6 +267,37 @@ static void pages_move_down_when_samples_are_fewer_than_announced(void)
 	free(f);
 }
 
+/* Returns the file of `samples` samples, with a table of 1.4 MiB for 10000. The
+   writer keeps neither records nor table in memory. */
+static uint8_t *write_many(uint64_t samples, uint64_t announced, size_t *size)
+{
+	struct writer *w = open_writer(all_types, 8, announced);
+
+	for (uint64_t i = 0; i < samples; i++)
+		CHECK(writer_append(w, a_sample) == 0);
+	CHECK(writer_finish(&w) == 0 && files_in_directory() == 1);
+	return contents(size);
+}
+
+static void the_announced_number_does_not_change_the_file(void)
+{
+	enum { SAMPLES = 20000 };
+	size_t size = 0, other_size = 0;
+	uint8_t *f = write_many(SAMPLES, SAMPLES, &size);
+	uint8_t *other = write_many(SAMPLES, 10 * SAMPLES, &other_size);
+	const uint8_t *record = f + HEADER + 8 * DESCRIPTOR;
+	const uint8_t *e = f + load64(f + 16);
+
+	CHECK(size == other_size && memcmp(f, other, size) == 0);
+	CHECK(size == load64(f + 16) + (size_t)SAMPLES * 6 * 24);
+	for (uint64_t i = 0; i < SAMPLES; i++, record += 96, e += 6 * 24) {
+		CHECK(load64(record) == (uint64_t)-2);
+		CHECK(load64(e) == i && load64(e + 8) == load64(record + 21));
+	}
+	free(f);
+	free(other);
+}
+
 static void more_samples_than_announced_are_refused(void)
 {
 	struct writer *w = open_writer(all_types, 8, 1);
@@ -487,6 +518,7 @@ int main(void)
 	empty_values_have_offsets_of_their_own();
 	without_allocations_there_are_no_pages();
 	pages_move_down_when_samples_are_fewer_than_announced();
+	the_announced_number_does_not_change_the_file();
 	more_samples_than_announced_are_refused();
 	fields_that_ffcv_cannot_read_are_refused();
 	page_sizes_out_of_range_are_refused();

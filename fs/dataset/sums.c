@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/dataset/sums.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "fs/dataset/crc32c.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/outfile.h"
+#include "fs/util/thread.h"
+
+typedef unsigned long long ull;
+
+enum {
+	THREADS_MAX = 64,
+	/* Blocks that are read to tell a damaged dataset from another one. */
+	PROBES = 16,
+	TAIL_SIZE = 4, /* the CRC of the side file */
+};
+
+static const char magic[8] = "betonsum";
+
+#define FILE_SIZE_MAX                                                          \
+	(SUMS_HEAD_SIZE + (uint64_t)4 * SUMS_BLOCKS_MAX + TAIL_SIZE)
+
+static uint64_t blocks_of(uint64_t size)
+{
+	return size / SUMS_BLOCK + !!(size % SUMS_BLOCK);
+}
+
+/* --- making --- */
+
+int sums_new(struct sums **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+void sums_free(struct sums *s)
+{
+	if (!s)
+		return;
+	free(s->crc);
+	free(s);
+}
+
+/* Makes room for `num` blocks. */
+static int reserve(struct sums *s, uint64_t num)
+{
+	uint64_t room = max_u64(num, min_u64(2 * s->room, SUMS_BLOCKS_MAX));
+	uint32_t *crc;
+
+	if (num > SUMS_BLOCKS_MAX)
+		return -EFBIG;
+	if (num <= s->room)
+		return 0;
+	crc = realloc(s->crc, room * sizeof(*crc));
+	if (!crc)
+		return -ENOMEM;
+	s->crc = crc;
+	s->room = room;
+	return 0;
+}
+
+int sums_add(struct sums *s, const void *bytes, size_t n)
+{
+	const uint8_t *p = bytes;
+	size_t some;
+	int r;
+
+	for (; n; p += some, n -= some) {
+		some = min_u64(n, SUMS_BLOCK - s->size % SUMS_BLOCK);
+		r = reserve(s, blocks_of(s->size + some));
+		if (r)
+			return r;
+		if (s->size % SUMS_BLOCK == 0)
+			s->crc[s->num++] = 0;
+		s->crc[s->num - 1] = crc32c(s->crc[s->num - 1], p, some);
+		s->size += some;
+	}
+	return 0;
+}
+
+/* --- reading a whole file --- */
+
+struct scan {
+	const char *path;
+	struct log *log;
+	int fd;
+	uint64_t size;
+	sums_block_fn *fn;
+	void *arg;
+	atomic_uint_fast64_t next; /* block that no thread has taken */
+	atomic_int result;	   /* of the first failure */
+};
+
+static int scan_failed(struct scan *s, uint64_t off, const char *why, int error)
+{
+	log_error(s->log, "%s: read at %llu: %s", s->path, (ull)off, why);
+	return error;
+}
+
+static int read_block(struct scan *s, uint8_t *to, size_t n, uint64_t off)
+{
+	size_t got = 0;
+	ssize_t some;
+
+	while (got < n) {
+		some = pread(s->fd, to + got, n - got, (off_t)(off + got));
+		if (some < 0 && errno == EINTR)
+			continue;
+		if (some < 0)
+			return scan_failed(s, off + got, strerror(errno),
+					   -errno);
+		if (!some)
+			return scan_failed(s, off + got,
+					   "the file has become shorter", -EIO);
+		got += (size_t)some;
+	}
+	return 0;
+}
+
+static int scan_block(struct scan *s, uint64_t block, uint8_t *buf)
+{
+	uint64_t off = block * SUMS_BLOCK;
+	size_t n = min_u64(SUMS_BLOCK, s->size - off);
+	int r = read_block(s, buf, n, off);
+
+	return r ? r : s->fn(s->arg, block, crc32c(0, buf, n));
+}
+
+static void *scan_blocks(void *arg)
+{
+	struct scan *s = arg;
+	cleanup_free uint8_t *buf = malloc(SUMS_BLOCK);
+	uint64_t num = blocks_of(s->size), block;
+	int r = buf ? 0 : -ENOMEM, none = 0;
+
+	while (!r && !atomic_load(&s->result)) {
+		block = atomic_fetch_add(&s->next, 1);
+		if (block >= num)
+			break;
+		r = scan_block(s, block, buf);
+	}
+	if (r)
+		atomic_compare_exchange_strong(&s->result, &none, r);
+	return NULL;
+}
+
+/* The caller's thread works, too; threads that cannot start are left out. */
+static void scan_on_threads(struct scan *s, unsigned threads)
+{
+	pthread_t others[THREADS_MAX];
+	unsigned n = 0;
+
+	threads = threads ? threads : thread_usable_cpus();
+	threads = (unsigned)min_u64(threads,
+				    min_u64(blocks_of(s->size), THREADS_MAX));
+	while (n + 1 < threads && !thread_start(&others[n], scan_blocks, s))
+		n++;
+	scan_blocks(s);
+	while (n)
+		pthread_join(others[--n], NULL);
+}
+
+static int open_to_read(const char *path, struct stat *st)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, st) && S_ISREG(st->st_mode))
+		return fd;
+	error = S_ISREG(st->st_mode) ? errno : EINVAL;
+	close(fd);
+	return -error;
+}
+
+int sums_scan(const char *path, uint64_t size, unsigned threads,
+	      sums_block_fn *fn, void *arg, struct log *log)
+{
+	struct stat st = { 0 };
+	cleanup_fd int fd = open_to_read(path, &st);
+	struct scan s = { .path = path,
+			  .log = log,
+			  .fd = fd,
+			  .size = size,
+			  .fn = fn,
+			  .arg = arg };
+
+	if (fd < 0) {
+		log_error(log, "%s: %s", path,
+			  fd == -EINVAL ? "not a regular file" : strerror(-fd));
+		return fd;
+	}
+	posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	scan_on_threads(&s, threads);
+	if (atomic_load(&s.result) == -ENOMEM)
+		log_error(log, "%s: out of memory", path);
+	return atomic_load(&s.result);
+}
+
+/* The sums that a scan makes. */
+struct making {
+	struct sums *sums;
+	sums_block_fn *seen;
+	void *arg;
+};
+
+static int take_block(void *arg, uint64_t block, uint32_t crc)
+{
+	struct making *m = arg;
+
+	m->sums->crc[block] = crc;
+	return m->seen ? m->seen(m->arg, block, crc) : 0;
+}
+
+static int sums_of(const struct dataset *ds, unsigned threads,
+		   struct making *making)
+{
+	struct sums *s = making->sums;
+	int r;
+
+	s->size = ds->format.file_size;
+	s->num = blocks_of(s->size);
+	memcpy(s->fingerprint, ds->fingerprint, sizeof(s->fingerprint));
+	r = reserve(s, s->num);
+	if (r) {
+		log_error(ds->log, "%s: %s", dataset_path(ds),
+			  r == -EFBIG ? "larger than 16 TiB, the limit of sums"
+				      : "out of memory");
+		return r;
+	}
+	return sums_scan(dataset_path(ds), s->size, threads, take_block, making,
+			 ds->log);
+}
+
+int sums_of_file(const char *path, unsigned threads, sums_block_fn *seen,
+		 void *arg, struct log *log, struct sums **out)
+{
+	struct making making = { .seen = seen, .arg = arg };
+	struct dataset *ds = NULL;
+	int r = sums_new(&making.sums);
+
+	if (!r)
+		r = dataset_open(path, log, &ds);
+	if (!r)
+		r = sums_of(ds, threads, &making);
+	dataset_close(ds);
+	if (!r)
+		*out = steal(making.sums);
+	sums_free(making.sums);
+	return r;
+}
+
+/* --- the side file --- */
+
+char *sums_path(const char *path)
+{
+	char *out;
+
+	return asprintf(&out, "%s.sums", path) < 0 ? NULL : out;
+}
+
+int sums_save(const struct sums *s, const char *path, struct log *log)
+{
+	size_t size = SUMS_HEAD_SIZE + 4 * s->num + TAIL_SIZE;
+	cleanup_free uint8_t *bytes = malloc(size);
+	cleanup_free char *side = sums_path(path);
+
+	if (!bytes || !side) {
+		log_error(log, "%s.sums: out of memory", path);
+		return -ENOMEM;
+	}
+	memcpy(bytes, magic, sizeof(magic));
+	store32(bytes + 8, SUMS_VERSION);
+	store32(bytes + 12, SUMS_BLOCK);
+	store64(bytes + 16, s->size);
+	memcpy(bytes + 24, s->fingerprint, sizeof(s->fingerprint));
+	for (uint64_t i = 0; i < s->num; i++)
+		store32(bytes + SUMS_HEAD_SIZE + 4 * i, s->crc[i]);
+	store32(bytes + size - TAIL_SIZE, crc32c(0, bytes, size - TAIL_SIZE));
+	return outfile_save(side, bytes, size, log);
+}
+
+#define WHY(why, ...) snprintf(why, SUMS_WHY_SIZE, __VA_ARGS__)
+
+/* Checks everything but the CRCs of the blocks. */
+static int check_side(const uint8_t *bytes, size_t size, char *why)
+{
+	uint64_t num;
+
+	if (size < SUMS_HEAD_SIZE + TAIL_SIZE || memcmp(bytes, magic, 8)) {
+		WHY(why, "not a file of checksums (beton(5))");
+		return -BETON_ECORRUPT;
+	}
+	if (load32(bytes + 8) != SUMS_VERSION ||
+	    load32(bytes + 12) != SUMS_BLOCK) {
+		WHY(why,
+		    "version %u with blocks of %u bytes, expected %d and %d",
+		    load32(bytes + 8), load32(bytes + 12), SUMS_VERSION,
+		    SUMS_BLOCK);
+		return -BETON_ECORRUPT;
+	}
+	num = blocks_of(load64(bytes + 16));
+	if (num > SUMS_BLOCKS_MAX ||
+	    size != SUMS_HEAD_SIZE + 4 * num + TAIL_SIZE) {
+		WHY(why,
+		    "%zu bytes, but a dataset of %llu bytes needs checksums of %llu blocks",
+		    size, (ull)load64(bytes + 16), (ull)num);
+		return -BETON_ECORRUPT;
+	}
+	if (load32(bytes + size - TAIL_SIZE) !=
+	    crc32c(0, bytes, size - TAIL_SIZE)) {
+		WHY(why, "its own CRC is %08x, but it ends with %08x",
+		    crc32c(0, bytes, size - TAIL_SIZE),
+		    load32(bytes + size - TAIL_SIZE));
+		return -BETON_ECORRUPT;
+	}
+	return 0;
+}
+
+int sums_parse(const uint8_t *bytes, size_t size, struct sums **out,
+	       char why[SUMS_WHY_SIZE])
+{
+	int r = check_side(bytes, size, why);
+	struct sums *s;
+
+	if (r)
+		return r;
+	WHY(why, "out of memory");
+	r = sums_new(&s);
+	if (r)
+		return r;
+	s->size = load64(bytes + 16);
+	memcpy(s->fingerprint, bytes + 24, sizeof(s->fingerprint));
+	r = reserve(s, blocks_of(s->size));
+	if (r) {
+		sums_free(s);
+		return r;
+	}
+	s->num = blocks_of(s->size);
+	for (uint64_t i = 0; i < s->num; i++)
+		s->crc[i] = load32(bytes + SUMS_HEAD_SIZE + 4 * i);
+	*out = s;
+	return 0;
+}
+
+/* Reads a whole side file; the caller frees *out. */
+static int read_side(const char *side, struct log *log, uint8_t **out,
+		     size_t *size)
+{
+	struct stat st = { 0 };
+	cleanup_fd int fd = open_to_read(side, &st);
+	struct scan scan = { .path = side, .log = log, .fd = fd };
+	int r;
+
+	if (fd == -ENOENT)
+		return fd;
+	if (fd < 0 || (uint64_t)st.st_size > FILE_SIZE_MAX) {
+		log_error(log, "%s: %s", side,
+			  fd < 0 && fd != -EINVAL
+				  ? strerror(-fd)
+				  : "not a file of checksums (beton(5))");
+		return fd < 0 && fd != -EINVAL ? fd : -BETON_ECORRUPT;
+	}
+	*size = (size_t)st.st_size;
+	*out = malloc(*size + 1);
+	if (!*out)
+		return -ENOMEM;
+	r = read_block(&scan, *out, *size, 0);
+	if (r)
+		free(*out);
+	return r;
+}
+
+static int load_side(const char *side, struct log *log, struct sums **out)
+{
+	char why[SUMS_WHY_SIZE];
+	uint8_t *bytes;
+	size_t size;
+	int r = read_side(side, log, &bytes, &size);
+
+	if (r)
+		return r;
+	r = sums_parse(bytes, size, out, why);
+	if (r)
+		log_error(
+			log,
+			"%s: %s: write it again with fsck.beton --sums, or delete it",
+			side, why);
+	free(bytes);
+	return r;
+}
+
+int sums_load(const char *path, struct log *log, struct sums **out)
+{
+	cleanup_free char *side = sums_path(path);
+
+	return side ? load_side(side, log, out) : -ENOMEM;
+}
+
+/* Returns whether any of some blocks all over the dataset is right. */
+static bool has_right_block(const struct sums *s, const struct dataset *ds)
+{
+	cleanup_free uint8_t *buf = malloc(SUMS_BLOCK);
+	uint64_t probes = min_u64(s->num, PROBES), block;
+	size_t n;
+
+	for (uint64_t i = 0; i < probes && buf; i++) {
+		block = i * s->num / probes;
+		n = sums_block_size(s, block);
+		if (!source_read(ds->source, buf, n, block * SUMS_BLOCK) &&
+		    !sums_check(s, block, buf, n))
+			return true;
+	}
+	return false;
+}
+
+static int check_dataset(const struct sums *s, const char *path,
+			 const struct dataset *ds, struct log *log)
+{
+	if (s->size != ds->format.file_size) {
+		log_error(
+			log,
+			"%s.sums: of a file of %llu bytes, but %s has %llu: if you have changed that file, run fsck.beton --sums",
+			path, (ull)s->size, path, (ull)ds->format.file_size);
+		return -ESTALE;
+	}
+	if (!memcmp(s->fingerprint, ds->fingerprint, sizeof(s->fingerprint)))
+		return 0;
+	if (has_right_block(s, ds)) {
+		log_error(
+			log,
+			"%s: damaged in its header or tables, because its fingerprint is not the one of %s.sums, although other blocks are right: run fsck.beton, or restore it from a copy",
+			path, path);
+		return -BETON_ECORRUPT;
+	}
+	log_error(
+		log,
+		"%s.sums: of another file, because its fingerprint is not the one of %s: if you have changed that file, run fsck.beton --sums",
+		path, path);
+	return -ESTALE;
+}
+
+int sums_open(const char *path, const struct dataset *ds, struct log *log,
+	      struct sums **out)
+{
+	struct sums *s = NULL;
+	int r = sums_load(path, log, &s);
+
+	if (!r)
+		r = check_dataset(s, path, ds, log);
+	if (!r)
+		*out = steal(s);
+	sums_free(s);
+	return r;
+}
+
+/* --- checking --- */
+
+int sums_check(const struct sums *s, uint64_t block, const void *bytes,
+	       size_t n)
+{
+	if (n == sums_block_size(s, block) &&
+	    crc32c(0, bytes, n) == s->crc[block])
+		return 0;
+	return -BETON_ECORRUPT;
+}
+
+void sums_explain(const struct sums *s, uint64_t block, uint32_t crc,
+		  char why[SUMS_WHY_SIZE])
+{
+	uint64_t off = block * SUMS_BLOCK;
+	size_t n = sums_block_size(s, block), byte, used;
+	unsigned bit;
+
+	WHY(why,
+	    "block %llu (bytes %llu to %llu) is damaged: its CRC is %08x, expected %08x",
+	    (ull)block, (ull)off, (ull)(off + n - 1), crc, s->crc[block]);
+	used = strlen(why);
+	if (crc32c_flipped_bit(crc, s->crc[block], n, &byte, &bit))
+		snprintf(why + used, SUMS_WHY_SIZE - used,
+			 ", as if bit %u of byte %llu were flipped", bit,
+			 (ull)(off + byte));
+}

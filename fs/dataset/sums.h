@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checksums of a dataset file, in a side file X.beton.sums (beton(5)): the
+ * CRC-32C of each MiB, the size and the fingerprint of the dataset, and a
+ * CRC-32C of the side file itself.
+ *
+ * A struct sums is immutable once it is complete; then all functions that take
+ * a const one are thread-safe. It takes 4 bytes for each MiB of the dataset.
+ */
+#ifndef FS_DATASET_SUMS_H
+#define FS_DATASET_SUMS_H
+
+#include "fs/dataset/dataset.h"
+
+enum {
+	SUMS_BLOCK = 1 << 20,
+	SUMS_VERSION = 1,
+	SUMS_HEAD_SIZE = 40,
+	/* Bounds the memory for hostile side files: 64 MiB, for 16 TiB. */
+	SUMS_BLOCKS_MAX = 1 << 24,
+	SUMS_WHY_SIZE = 160,
+};
+
+struct sums {
+	uint64_t size; /* of the dataset file, in bytes */
+	uint8_t fingerprint[BETON_FINGERPRINT_SIZE];
+	uint64_t num;  /* blocks; the last one may be short */
+	uint32_t *crc; /* of each block; owned */
+	uint64_t room; /* for blocks */
+};
+
+/* --- making --- */
+
+/* Makes sums of no bytes. -ENOMEM. */
+int sums_new(struct sums **out);
+/* Frees; takes NULL. */
+void sums_free(struct sums *s);
+
+/* Adds the next bytes of the dataset file, in pieces of any size. -ENOMEM,
+   -EFBIG beyond SUMS_BLOCKS_MAX. */
+int sums_add(struct sums *s, const void *bytes, size_t n);
+
+/* Called once per block, from any thread; a result other than 0 ends the scan
+   and becomes its result. */
+typedef int sums_block_fn(void *arg, uint64_t block, uint32_t crc);
+
+/*
+ * Reads the first `size` bytes of a file in blocks, on `threads` threads (0: as
+ * many as there are CPUs), and passes each block's CRC to `fn`. Takes
+ * SUMS_BLOCK bytes of memory per thread. Failures are logged: -errno of open()
+ * and read(), -EIO if the file is shorter, -ENOMEM.
+ */
+int sums_scan(const char *path, uint64_t size, unsigned threads,
+	      sums_block_fn *fn, void *arg, struct log *log);
+
+/* Makes the sums of a dataset file by sums_scan(). If `seen` is not NULL, it is
+   called as well, for progress and to cancel. Failures are logged: those of
+   dataset_open() and sums_scan(), and -EFBIG. */
+int sums_of_file(const char *path, unsigned threads, sums_block_fn *seen,
+		 void *arg, struct log *log, struct sums **out);
+
+/* --- the side file --- */
+
+/* Returns the path of the side file of a dataset file, which the caller frees,
+   or NULL if memory is short. */
+char *sums_path(const char *path);
+
+/* Writes the side file of the dataset file `path` by fs/util/outfile. Failures
+   are logged. */
+int sums_save(const struct sums *s, const char *path, struct log *log);
+
+/*
+ * Reads the side file of the dataset file `path`, without looking at that file.
+ * -ENOENT, not logged: there is none. All other failures are logged:
+ * -BETON_ECORRUPT if it is damaged, -errno of open() and read(), -ENOMEM.
+ */
+int sums_load(const char *path, struct log *log, struct sums **out);
+
+/* Like sums_load(), for its bytes; writes the reason of -BETON_ECORRUPT to
+   `why` and logs nothing. */
+int sums_parse(const uint8_t *bytes, size_t size, struct sums **out,
+	       char why[SUMS_WHY_SIZE]);
+
+/*
+ * Like sums_load(), and checks that the sums are those of this dataset, which
+ * is one file. Logged: -ESTALE if its size or its fingerprint differs,
+ * -BETON_ECORRUPT if the fingerprint differs although some blocks are right.
+ */
+int sums_open(const char *path, const struct dataset *ds, struct log *log,
+	      struct sums **out);
+
+/* --- checking --- */
+
+/* Returns the size of a block in bytes. Requires block < s->num. */
+static inline size_t sums_block_size(const struct sums *s, uint64_t block)
+{
+	uint64_t left = s->size - block * SUMS_BLOCK;
+
+	return left < SUMS_BLOCK ? (size_t)left : SUMS_BLOCK;
+}
+
+/* Checks the bytes of one block. -BETON_ECORRUPT, not logged: they are damaged,
+   or not as many as the block has. Requires block < s->num. */
+int sums_check(const struct sums *s, uint64_t block, const void *bytes,
+	       size_t n);
+
+/*
+ * Writes what is wrong with a block whose CRC is `crc`: its number, its offsets
+ * in the file, both CRCs, and the position of the flipped bit if one bit
+ * explains the difference. Takes up to 0.1 s.
+ */
+void sums_explain(const struct sums *s, uint64_t block, uint32_t crc,
+		  char why[SUMS_WHY_SIZE]);
+
+#endif
