@@ -196,7 +196,7 @@ static const struct conversion conversions[] = {
 		   .refuse = refuse_pixels),
 };
 
-/* Texts of fields with these names are classes unless --fields says otherwise.
+/* Texts of fields with these names are classes unless --fields names another type.
  */
 static const char *const class_names[] = { "label", "class", "category" };
 
