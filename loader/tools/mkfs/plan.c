@@ -196,8 +196,8 @@ static const struct conversion conversions[] = {
 		   .refuse = refuse_pixels),
 };
 
-/* Texts of fields with these names are classes unless --fields names another type.
- */
+/* Texts of fields with these names are classes unless --fields names another
+   type. */
 static const char *const class_names[] = { "label", "class", "category" };
 
 static bool is_class_name(const char *name)
