@@ -278,7 +278,9 @@ $(BUILD)/beton.pc: FORCE
 
 # Manual pages of the C API, from the public headers. Without Python there are
 # none.
-$(BUILD)/man/man3/stamp: contrib/man3 $(wildcard include/beton/*.h)
+$(BUILD)/man/python: FORCE
+	$(call update,command -v $(PYTHON) || echo none)
+$(BUILD)/man/man3/stamp: contrib/man3 $(wildcard include/beton/*.h) $(BUILD)/man/python
 	$(call progress,GEN)
 	$(Q)mkdir -p $(@D) && rm -f $(@D)/*.3
 	$(Q)! command -v $(PYTHON) >/dev/null || $(PYTHON) contrib/man3 $(@D) $(filter %.h,$^)
