@@ -59,7 +59,7 @@ FACE = {
     "fs/memory": "*",
     "fs/metrics": "counters histogram jobs openmetrics rank_figures trace",
     "fs/order": "draws order spec spec_text subset",
-    "fs/dataset": "class_names crc32c dataset field format group joined source sums value_file vfile",
+    "fs/dataset": "class_names crc32c dataset field format group joined source sums value_file verify vfile",
     "fs/writer": "*",
     "fs/cache": "arena cache choice",
     "fs/engine": "batch_place engine zerocopy_message pool settings",
