@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/writer/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/float_mode.h"
+#include "fs/writer/append.h"
 #include "loader/codec/codec.h"
 #include "loader/codec/marker.h"
 #include "loader/resize/resample.h"
@@ -26,7 +26,7 @@ enum {
 
 struct beton_writer {
 	struct log log;
-	struct writer *writer;
+	struct appender *file;
 	size_t num_fields;
 	struct writer_value *values; /* the values of one sample */
 };
@@ -51,9 +51,9 @@ static int copy_field(const struct beton_writer_field *from,
 	return 0;
 }
 
-static int open_writer(struct beton_writer *w, const char *path,
-		       const struct beton_writer_field *fields,
-		       uint64_t samples, uint32_t page_size)
+static int open_file(struct beton_writer *w, const char *path,
+		     const struct beton_writer_field *fields, uint64_t samples,
+		     const struct beton_writer_options *o)
 {
 	cleanup_free struct writer_field *own =
 		calloc(w->num_fields + 1, sizeof(*own));
@@ -68,9 +68,19 @@ static int open_writer(struct beton_writer *w, const char *path,
 		log_error(&w->log, "%s: no such type or shape", path);
 		return r;
 	}
-	return writer_open(path, own, w->num_fields, samples,
-			   page_size ? page_size : PAGE_SIZE_DEFAULT, &w->log,
-			   &w->writer);
+	return appender_open(
+		&(struct appender_setup){
+			.path = path,
+			.fields = own,
+			.num_fields = w->num_fields,
+			.num_samples = samples,
+			.page_size = o->page_size || o->append
+					     ? o->page_size
+					     : PAGE_SIZE_DEFAULT,
+			.exists = o->append != 0,
+			.log = &w->log,
+		},
+		&w->file);
 }
 
 int beton_writer_open(const char *path, const struct beton_writer_field *fields,
@@ -91,7 +101,7 @@ int beton_writer_open(const char *path, const struct beton_writer_field *fields,
 		return -ENOMEM;
 	log_init(&w->log, o.log, o.log_arg);
 	w->num_fields = num_fields;
-	r = open_writer(w, path, fields, samples, o.page_size);
+	r = open_file(w, path, fields, samples, &o);
 	if (r)
 		beton_writer_abort(w);
 	else
@@ -112,12 +122,12 @@ int beton_writer_append(struct beton_writer *w,
 			.width = values[i].width,
 			.height = values[i].height,
 		};
-	return writer_append(w->writer, w->values);
+	return appender_append(w->file, w->values);
 }
 
 int beton_writer_finish(struct beton_writer *w)
 {
-	int r = writer_finish(&w->writer);
+	int r = appender_finish(&w->file);
 
 	beton_writer_abort(w);
 	return r;
@@ -127,7 +137,7 @@ void beton_writer_abort(struct beton_writer *w)
 {
 	if (!w)
 		return;
-	writer_abort(&w->writer);
+	appender_abort(&w->file);
 	log_fini(&w->log);
 	free(w->values);
 	free(w);

@@ -76,6 +76,11 @@ struct beton_writer_options {
 	uint32_t page_size; /* power of two, 2 MiB to 2 GiB; 0: 8 MiB */
 	beton_log_fn *log;  /* every failure; NULL: discard messages */
 	void *log_arg;
+	/* 1: add the samples to the end of the dataset at the path. Its fields
+	   must be those of the call, in any order. Class names are united: known
+	   classes get the numbers of the dataset, and new ones follow. The
+	   default of page_size is then that of the dataset. */
+	int append;
 };
 
 struct beton_writer_field {
@@ -104,7 +109,9 @@ struct beton_writer_value {
 /*
  * Creates a dataset file.
  *
- *   path         name of the file; an existing one is replaced on finish
+ *   path         name of the file; an existing one is replaced on finish,
+ *                also if options->append is set: a new file has the samples of
+ *                both, so a failure leaves the old file whole
  *   fields       `num_fields` fields, at least 1, copied by the call
  *   samples      the most samples that you append
  *   options      NULL is not allowed
@@ -112,9 +119,12 @@ struct beton_writer_value {
  *                beton_writer_abort()
  *
  * Returns 0, or
- *   -EINVAL   a field, the number of samples or an option is invalid
+ *   -EINVAL   a field, the number of samples or an option is invalid; with
+ *             options->append, the fields differ from those of the dataset
  *
- * and errors of files, such as -EACCES and -ENOSPC.
+ * and errors of files, such as -EACCES and -ENOSPC. With options->append, the
+ * call copies the samples of the dataset, and may also return the errors of
+ * beton_dataset_open().
  */
 BETON_API int beton_writer_open(const char *path,
 				const struct beton_writer_field *fields,
@@ -142,7 +152,8 @@ BETON_API int beton_writer_append(struct beton_writer *w,
  * Completes the file, gives it its name, and frees the writer.
  *
  * Returns 0, or the error of this or of an earlier call. After an error there
- * is no file. The call frees w in either case.
+ * is no new file. -ESTALE: options->append was set, and another program replaced
+ * the dataset meanwhile. The call frees w in either case.
  */
 BETON_API int beton_writer_finish(struct beton_writer *w);
 

@@ -164,6 +164,12 @@ def test_completions_come_from_the_tables(request, shell):
             assert word not in text, (shell, line, word, text)
 
 
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_keys_have_descriptions(request, shell):
+    text = request.getfixturevalue(shell)("betonfs -o allow_")
+    assert "Let other users read the mount" in text
+
+
 def test_a_completed_option_can_be_used(bash, folder):
     """The program accepts the completed line."""
     text = bash("beton --comm")

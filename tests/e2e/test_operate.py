@@ -3,6 +3,7 @@
 outside, and crashes."""
 import ctypes
 import errno
+import itertools
 import os
 import pathlib
 import re
@@ -122,6 +123,7 @@ def complain(where, word):
 
 def test_hangup_opens_the_log_again(data, where, tmp_path):
     log, old = tmp_path / "log", tmp_path / "log.1"
+    names = itertools.count()
     r = betonfs("-o", "log=log", data.path, where, cwd=tmp_path)
     assert r.returncode == 0
     pid = daemon_of(where)
@@ -132,6 +134,10 @@ def test_hangup_opens_the_log_again(data, where, tmp_path):
         os.kill(pid, signal.SIGHUP)
         wait_until(log.exists, "the log to come back")
         assert not log.stat().st_mode & 0o077
+        # The watcher makes the file a moment before the daemon writes to it.
+        # A name is complained about once, as the kernel keeps its absence.
+        wait_until(lambda: complain(where, f"soon{next(names)}") or
+                   log.read_text(), "a line in the new log")
         complain(where, word)
         assert word in log.read_text()
         assert "first" in old.read_text() and "second" in old.read_text()

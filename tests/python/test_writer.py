@@ -194,3 +194,37 @@ def test_a_script_of_ffcv_overwrites(tmp_path):
         DatasetWriter(str(tmp_path / "w.beton"), {"label": IntField()},
                       num_workers=1).from_indexed_dataset([(value,)])
     assert betonfs.Dataset(tmp_path / "w.beton").column("label") == [2]
+
+
+def test_appended_samples_follow(tmp_path):
+    path = tmp_path / "x.beton"
+    names = ["bee", "dog"]
+    fields = {"label": "int", "text": "bytes"}
+
+    def samples(n, first=0):
+        return [{"label": i % 2, "text": b"t%d" % (first + i)}
+                for i in range(n)]
+    assert betonfs.write(path, samples(5), fields, classes=names) == 5
+    # The fields may come in another order, and the classes may be others.
+    more = [{"text": s["text"], "label": s["label"]} for s in samples(3, 5)]
+    assert betonfs.write(path, more, {"text": "bytes", "label": "int"},
+                         classes=["ant", "dog"], append=True) == 3
+    ds = betonfs.Dataset(path)
+    assert [bytes(ds[i]["text"]) for i in range(8)] == \
+        [b"t%d" % i for i in range(8)]
+    assert [int(ds[i]["label"]) for i in range(8)] == [0, 1, 0, 1, 0, 2, 1, 2]
+    assert list(ds.classes) == ["bee", "dog", "ant"]
+
+
+def test_a_failed_append_leaves_the_old_file(tmp_path):
+    path = tmp_path / "x.beton"
+    betonfs.write(path, [{"a": 1}] * 4)
+    old = path.read_bytes()
+    with pytest.raises(ValueError, match="sample 2 field a"):
+        betonfs.write(path, [{"a": 1}, {"a": 2}, {"a": "no"}], append=True)
+    with pytest.raises(ValueError, match="field .a.: the new samples lack it"):
+        betonfs.write(path, [{"b": 1}], append=True)
+    with pytest.raises(OSError):
+        betonfs.write(tmp_path / "absent.beton", [{"a": 1}], append=True)
+    assert path.read_bytes() == old
+    assert [p.name for p in tmp_path.iterdir()] == ["x.beton"]

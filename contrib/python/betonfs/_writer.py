@@ -634,9 +634,10 @@ def write(
     workers: int = 1,
     progress: bool = False,
     overwrite: bool = False,
+    append: bool = False,
 ) -> int:
-    """Write a dataset, and return its number of samples. The file appears under
-    its name when it is complete.
+    """Write a dataset, and return the number of samples that were written. The
+    file appears under its name when it is complete.
 
     samples
         A sequence with ``len()`` and ``[i]``, or an iterable. For an iterable,
@@ -693,6 +694,12 @@ def write(
         Show a progress bar if tqdm is installed (default: False).
     overwrite
         Replace an existing file (default: False, raise FileExistsError).
+    append
+        Add the samples to the end of the dataset at `path`, which exists
+        (default: False). Its fields must be those of the samples. If a field
+        has class names, known classes keep their numbers, and new classes
+        follow. A new file with the samples of both replaces the old one when
+        it is complete.
 
     Integers are stored as they are: for an "int" field, and for an array of
     integers, write() refuses a number with a fraction or out of range.
@@ -703,9 +710,12 @@ def write(
 
         betonfs.write("train.beton", dataset, mode="raw", workers=8,
                       fields={"image": "image", "label": "int"})
+        betonfs.write("train.beton", more, append=True,
+                      fields={"image": "image", "label": "int"})
     """
     path = checked_path("path", path, "the file to write")
-    overwrite = truth("overwrite", overwrite)
+    append = truth("append", append)
+    overwrite = truth("overwrite", overwrite) or append
     progress = truth("progress", progress)
     workers = whole("workers", workers, 0, _THREADS_MAX)
     page_size = whole("page_size", page_size, 0, _PAGE_MAX)
@@ -739,7 +749,7 @@ def write(
     writer = _beton.Writer(
         path, tuple((k, _TYPES[t], d, s, *names.get(k, ()))
                     for k, (t, d, s) in map(_stored, known.items())), n,
-        page_size)
+        page_size, append)
     return fill(writer, indexed(encoder, samples, range(n), workers)
                 if by_number else
                 given(encoder, itertools.chain(head, rest), workers), n,

@@ -79,13 +79,15 @@ static int parse_field(PyObject *item, struct beton_writer_field *out,
 }
 
 static int open_writer(struct pywriter *w, const char *path, PyObject *list,
-		       unsigned long long samples, unsigned page_size)
+		       unsigned long long samples, unsigned page_size,
+		       int append)
 {
 	const struct beton_writer_options o = {
 		.size = sizeof(o),
 		.page_size = page_size,
 		.log = note,
 		.log_arg = w,
+		.append = append,
 	};
 	const size_t n = w->num_fields = (size_t)PyTuple_Size(list);
 	struct beton_writer_field *fields = calloc(n + 1, sizeof(*fields));
@@ -118,22 +120,23 @@ static PyObject *pywriter_new(PyTypeObject *type, PyObject *args,
 			      PyObject *kwargs)
 {
 	static const char *const names[] = { "path", "fields", "samples",
-					     "page_size", NULL };
+					     "page_size", "append", NULL };
 	PyObject *path = NULL, *fields;
 	unsigned long long samples;
 	unsigned page_size;
+	int append = 0;
 	struct pywriter *w;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O!KI", (char **)names,
-					 PyUnicode_FSConverter, &path,
-					 &PyTuple_Type, &fields, &samples,
-					 &page_size))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O!KI|p",
+					 (char **)names, PyUnicode_FSConverter,
+					 &path, &PyTuple_Type, &fields,
+					 &samples, &page_size, &append))
 		return NULL;
 	w = (struct pywriter *)PyType_GenericAlloc(type, 0);
 	if (w)
 		pthread_mutex_init(&w->lock, NULL);
-	if (w &&
-	    open_writer(w, PyBytes_AsString(path), fields, samples, page_size))
+	if (w && open_writer(w, PyBytes_AsString(path), fields, samples,
+			     page_size, append))
 		Py_CLEAR(w);
 	Py_DECREF(path);
 	return (PyObject *)w;

@@ -166,6 +166,15 @@ static void take_bytes(const struct evidence *e, enum variant v, double of_all,
 	m->moved_bytes += 2 * (1 - 1 / ratio) * m->batch_bytes;
 }
 
+/* Returns the mean kilobytes of a sample, if `share` of the samples are stored
+   as in a variant. The size of the file would include unused parts of pages. */
+static double sample_kb(const struct evidence *e, enum variant v, double share)
+{
+	double before = e->variants[VARIANT_SAME].bytes;
+
+	return 1e-3 * (before + share * (e->variants[v].bytes - before));
+}
+
 static bool draft(const struct evidence *e, struct model *m, struct fix *f)
 {
 	if (edit_has(e->pipeline, "cache"))
@@ -251,7 +260,7 @@ static bool raw(const struct evidence *e, struct model *m, struct fix *f)
 	OPTION(f, "mkfs.beton --mode proportion=%.1f", share);
 	WHY(f,
 	    "if %.0f %% of the images are stored as pixels, decoding takes %.0f us per sample on average, and a sample has %.0f KB",
-	    100 * share, m->decode_us, 1e-3 * m->disk_bytes);
+	    100 * share, m->decode_us, sample_kb(e, VARIANT_RAW, share));
 	return true;
 }
 
@@ -278,7 +287,7 @@ static bool as_jpeg(const struct evidence *e, struct model *m, struct fix *f)
 	take_bytes(e, VARIANT_QUALITY, 1, m);
 	OPTION(f, "mkfs.beton --mode jpg --quality 90");
 	WHY(f, "a sample would have %.0f KB instead of %.0f",
-	    1e-3 * m->disk_bytes, 1e-3 * e->model.disk_bytes);
+	    sample_kb(e, VARIANT_QUALITY, 1), sample_kb(e, VARIANT_QUALITY, 0));
 	return true;
 }
 
@@ -291,7 +300,7 @@ static bool fewer_bytes(const struct evidence *e, struct model *m,
 	take_bytes(e, VARIANT_QUALITY, 1, m);
 	OPTION(f, "mkfs.beton --quality 75");
 	WHY(f, "a sample would have %.0f KB instead of %.0f",
-	    1e-3 * m->disk_bytes, 1e-3 * e->model.disk_bytes);
+	    sample_kb(e, VARIANT_QUALITY, 1), sample_kb(e, VARIANT_QUALITY, 0));
 	return true;
 }
 

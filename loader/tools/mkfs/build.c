@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "fs/dataset/sums.h"
 #include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "loader/tools/mkfs/mask.h"
 #include "loader/tools/mkfs/pool.h"
 
@@ -90,10 +93,10 @@ static int report_too_large(struct build *b, uint64_t i, uint64_t size)
 	return -EAGAIN;
 }
 
-static int append_sample(struct build *b, struct writer *w, uint64_t i,
+static int append_sample(struct build *b, struct appender *a, uint64_t i,
 			 const struct made *made)
 {
-	int r = writer_append(w, made->values);
+	int r = appender_append(a, made->values);
 
 	if (r == -BETON_ETOOLARGE)
 		return report_too_large(b, i, made->size);
@@ -112,12 +115,12 @@ static bool is_interrupted(struct build *b)
 	int s = sigtimedwait(&b->signals, NULL, &now);
 
 	if (s > 0)
-		b->signal = s;
-	return b->signal != 0;
+		atomic_store(&b->signal, s);
+	return atomic_load(&b->signal) != 0;
 }
 
 static int append_samples(struct build *b, struct mkfs_pool *pool,
-			  struct writer *w)
+			  struct appender *a)
 {
 	struct made made;
 	uint64_t i = 0;
@@ -133,7 +136,7 @@ static int append_samples(struct build *b, struct mkfs_pool *pool,
 		if (r)
 			return r == -ENODATA ? 0 : r;
 		r = made.status ? report_bad(b, i, &made)
-				: append_sample(b, w, i, &made);
+				: append_sample(b, a, i, &made);
 		made_fini(b->plan, &made);
 		if (r)
 			return r;
@@ -141,7 +144,7 @@ static int append_samples(struct build *b, struct mkfs_pool *pool,
 	}
 }
 
-static int finish(struct build *b, struct writer **w)
+static int finish(struct build *b, struct appender **a)
 {
 	progress_hide(&b->progress);
 	if (!b->samples && b->selection.count) {
@@ -149,7 +152,7 @@ static int finish(struct build *b, struct writer **w)
 			  b->dataset);
 		return -ENODATA;
 	}
-	return writer_finish(w);
+	return appender_finish(a);
 }
 
 static void end_by_signal(struct build *b)
@@ -157,6 +160,24 @@ static void end_by_signal(struct build *b)
 	signal(b->signal, SIG_DFL);
 	pthread_sigmask(SIG_UNBLOCK, &b->signals, NULL);
 	raise(b->signal);
+}
+
+static int open_file(struct build *b, struct appender **a)
+{
+	const struct appender_setup setup = {
+		.path = b->dataset,
+		.fields = b->plan->written,
+		.num_fields = b->plan->num_fields,
+		.num_samples = b->selection.count,
+		.page_size = b->page_size,
+		.exists = b->options->append,
+		.log = b->log,
+	};
+	int r = appender_open(&setup, a);
+
+	if (!r)
+		b->page_size = appender_page_size(*a);
+	return r;
 }
 
 /* -EAGAIN: b->page_size had to grow. */
@@ -169,10 +190,9 @@ static int run_once(struct build *b)
 		.check = b->options->masks ? mask_check : NULL,
 		.arg = b->plan,
 	};
-	struct writer *w = NULL;
+	struct appender *a = NULL;
 	struct mkfs_pool *pool = NULL;
-	int r = writer_open(b->dataset, b->plan->written, b->plan->num_fields,
-			    b->selection.count, b->page_size, b->log, &w);
+	int r = open_file(b, &a);
 
 	if (r)
 		return r;
@@ -181,17 +201,53 @@ static int run_once(struct build *b)
 	if (r)
 		log_error(b->log, "cannot start %u threads: %s", b->jobs,
 			  strerror(-r));
-	r = r ? r : append_samples(b, pool, w);
+	r = r ? r : append_samples(b, pool, a);
 	progress_hide(&b->progress);
 	/* After a signal, do not wait for the samples still being made. */
 	if (b->signal) {
-		writer_abort(&w);
+		appender_abort(&a);
 		end_by_signal(b);
 	}
 	mkfs_pool_close(pool);
-	r = r ? r : finish(b, &w);
-	writer_abort(&w);
+	r = r ? r : finish(b, &a);
+	appender_abort(&a);
 	return r;
+}
+
+/* Ends the scan of the sums after a signal. Several threads call it. */
+static int continue_sums(void *arg, uint64_t block, uint32_t crc)
+{
+	struct build *b = arg;
+
+	(void)block;
+	(void)crc;
+	return is_interrupted(b) ? -EINTR : 0;
+}
+
+/* Writes the checksums of the complete dataset. */
+static int write_sums(struct build *b)
+{
+	struct sums *sums = NULL;
+	int r = sums_of_file(b->dataset, b->jobs, continue_sums, b, b->log,
+			     &sums);
+
+	if (b->signal)
+		end_by_signal(b);
+	r = r ? r : sums_save(sums, b->dataset, b->log);
+	sums_free(sums);
+	return r;
+}
+
+/* The checksums of the file that was replaced are wrong for the new one. */
+static void warn_of_sums(const struct build *b)
+{
+	cleanup_free char *path = sums_path(b->dataset);
+
+	if (path && !access(path, F_OK))
+		log_warning(b->log,
+			    "%s: contains the checksums of the replaced file: "
+			    "run fsck.beton --sums %s",
+			    path, b->dataset);
 }
 
 int build_run(struct build *b)
@@ -202,5 +258,10 @@ int build_run(struct build *b)
 	do
 		r = run_once(b);
 	while (r == -EAGAIN);
-	return r;
+	if (r)
+		return r;
+	if (b->options->sums)
+		return write_sums(b);
+	warn_of_sums(b);
+	return 0;
 }

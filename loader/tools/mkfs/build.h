@@ -4,8 +4,9 @@
 #define LOADER_TOOLS_MKFS_BUILD_H
 
 #include <signal.h>
+#include <stdatomic.h>
 
-#include "fs/writer/writer.h"
+#include "fs/writer/append.h"
 #include "loader/tools/mkfs/options.h"
 #include "loader/tools/mkfs/plan.h"
 #include "loader/tools/mkfs/selection.h"
@@ -19,7 +20,7 @@ struct build {
 	struct selection selection;
 	const char *dataset; /* its path */
 	unsigned jobs;
-	uint32_t page_size; /* grows if a sample needs it */
+	uint32_t page_size; /* grows if a sample needs it; 0: see append.h */
 	/* Signals that end the program; blocked, and polled, so that no handler
 	   has anything to clean up. */
 	sigset_t signals;
@@ -34,7 +35,7 @@ struct build {
 
 	uint64_t reported; /* position of the first sample whose failure is not
 			      logged yet */
-	int signal;	   /* the one that ends the program, or 0 */
+	atomic_int signal; /* the one that ends the program, or 0 */
 };
 
 /* Blocks the signals that end a program, but not those that are ignored: after

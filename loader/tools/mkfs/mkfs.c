@@ -21,7 +21,7 @@ enum {
 	EXIT_USAGE = 2, /* wrong usage: nothing was done */
 };
 
-#define PAGE_SIZE_DEFAULT ((uint64_t)8 << 20)
+#define PAGE_SIZE_DEFAULT ((uint32_t)8 << 20)
 
 /* The text after the number of samples in the summary. */
 static void print_classes(const struct plan *plan)
@@ -61,8 +61,7 @@ static void print_plan(const struct build *b)
 	const struct selection *s = &b->selection;
 
 	name_print(stdout, b->dataset);
-	printf(": %llu of %llu samples of %s",
-	       (unsigned long long)s->count,
+	printf(": %llu of %llu samples of %s", (unsigned long long)s->count,
 	       (unsigned long long)b->plan->input->num_samples,
 	       b->plan->input->kind->words);
 	if (plan_has_images(b->plan))
@@ -108,6 +107,14 @@ static int make_of(struct input *in, const struct mkfs_options *o,
 	return write_dataset(b);
 }
 
+/* An existing dataset keeps its page size. */
+static uint32_t first_page_size(const struct mkfs_options *o)
+{
+	if (o->page_size || o->append)
+		return (uint32_t)o->page_size;
+	return PAGE_SIZE_DEFAULT;
+}
+
 /* operands: SOURCE... DATASET */
 static int make_dataset(char **operands, int n, struct mkfs_options *o,
 			struct log *log)
@@ -117,8 +124,7 @@ static int make_dataset(char **operands, int n, struct mkfs_options *o,
 		.log = log,
 		.dataset = operands[n - 1],
 		.jobs = o->jobs ? (unsigned)o->jobs : thread_usable_cpus(),
-		.page_size = (uint32_t)(o->page_size ? o->page_size
-						     : PAGE_SIZE_DEFAULT),
+		.page_size = first_page_size(o),
 	};
 	struct input *in = NULL;
 	int r = input_open(operands, (size_t)n - 1, log, &in);

@@ -84,6 +84,12 @@ static const struct option_row rows[] = {
 	{ "on-error", .kind = OPTION_CHOICE, AT(on_error),
 	  .argument = "stop|skip",
 	  .help = "Stop at a damaged sample, or skip it (default: stop)" },
+	{ "append", .kind = OPTION_FLAG, AT(append),
+	  .help = "Add the samples to the end of DATASET, which exists; it is "
+		  "replaced when all samples are written" },
+	{ "sums", .kind = OPTION_FLAG, AT(sums),
+	  .help = "Also write DATASET.sums with checksums, for fsck.beton and "
+		  "betonfs -o verify" },
 	{ "dry-run", .letter = 'n', .kind = OPTION_FLAG, AT(dry_run),
 	  .help = "Print the fields and samples that would be stored, and "
 		  "write nothing" },

@@ -27,6 +27,8 @@ struct mkfs_options {
 	uint64_t jobs;	    /* 0: one per usable CPU */
 	enum on_error on_error;
 	bool dry_run;
+	bool sums;
+	bool append;
 	struct common_options common;
 };
 

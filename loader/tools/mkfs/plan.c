@@ -60,12 +60,7 @@ static int copy_bytes(const struct making *m, struct writer_value *to)
 
 static int copy_integer(const struct making *m, struct writer_value *to)
 {
-	int64_t value = m->from->integer;
-
-	if (m->field->renumber && value >= 0 &&
-	    (uint64_t)value < m->source->num_classes)
-		value = m->field->renumber[value];
-	to->integer = value;
+	to->integer = m->from->integer;
 	return 0;
 }
 
@@ -100,8 +95,6 @@ static int text_to_class(const struct making *m, struct writer_value *to)
 	if (!class)
 		return refuse_value(m, -EINVAL, "its class has no number");
 	to->integer = class - f->classes;
-	if (f->renumber)
-		to->integer = f->renumber[to->integer];
 	return 0;
 }
 
@@ -203,8 +196,8 @@ static const struct conversion conversions[] = {
 		   .refuse = refuse_pixels),
 };
 
-/* Texts of fields with these names are classes unless --fields says otherwise.
- */
+/* Texts of fields with these names are classes unless --fields names another
+   type. */
 static const char *const class_names[] = { "label", "class", "category" };
 
 static bool is_class_name(const char *name)
@@ -467,73 +460,11 @@ void plan_close(struct plan *plan)
 		for (size_t k = 0; k < f->num_classes; k++)
 			free(f->classes[k]);
 		free(f->classes);
-		free(f->renumber);
 	}
 	free(plan->fields);
 	free(plan->written);
 	free(plan->wanted);
 	free(plan);
-}
-
-/* --- an existing dataset ------------------------------------------------- */
-
-static bool is_same_type(const struct writer_field *a,
-			 const struct writer_field *b)
-{
-	return a->type == b->type && !strcmp(a->dtype, b->dtype) &&
-	       a->ndim == b->ndim &&
-	       !memcmp(a->shape, b->shape, sizeof(a->shape));
-}
-
-static int refuse_match(const char *path, const char *name, const char *why,
-			struct log *log)
-{
-	log_error(log,
-		  "%s: field '%s': %s: --fields chooses and converts the "
-		  "fields of the source",
-		  path, name, why);
-	return -EINVAL;
-}
-
-/* Moves the field that has the name of `to` to place `at`. */
-static int match_field(struct plan *plan, const char *path,
-		       const struct writer_field *to, size_t at,
-		       struct log *log)
-{
-	size_t i = at;
-	struct plan_field field;
-	struct writer_field written;
-
-	while (i < plan->num_fields && strcmp(plan->fields[i].name, to->name))
-		i++;
-	if (i == plan->num_fields)
-		return refuse_match(path, to->name, "the source lacks it", log);
-	if (!is_same_type(&plan->written[i], to))
-		return refuse_match(path, to->name,
-				    "the source has another type", log);
-	field = plan->fields[i];
-	written = plan->written[i];
-	plan->fields[i] = plan->fields[at];
-	plan->written[i] = plan->written[at];
-	plan->fields[at] = field;
-	plan->written[at] = written;
-	plan->written[at].name = plan->fields[at].name;
-	plan->written[i].name = plan->fields[i].name;
-	return 0;
-}
-
-int plan_match(struct plan *plan, const char *path,
-	       const struct writer_field *fields, size_t num_fields,
-	       struct log *log)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < num_fields && !r; i++)
-		r = match_field(plan, path, &fields[i], i, log);
-	if (!r && plan->num_fields > num_fields)
-		r = refuse_match(path, plan->fields[num_fields].name,
-				 "the dataset lacks it", log);
-	return r;
 }
 
 /* --- what it is ---------------------------------------------------------- */

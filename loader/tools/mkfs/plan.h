@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The plan of a dataset: its fields, each made of a field of the source by a
- * conversion. A conversion is a row of a table in plan.c. Immutable once open,
- * but for plan_renumber().
+ * conversion. A conversion is a row of a table in plan.c. Immutable once
+ * open.
  */
 #ifndef LOADER_TOOLS_MKFS_PLAN_H
 #define LOADER_TOOLS_MKFS_PLAN_H
@@ -23,8 +23,6 @@ struct plan_field {
 	char name[17];
 	char **classes; /* of texts: sorted, each once; owned */
 	size_t num_classes;
-	int64_t *renumber; /* owned: the numbers of classes in the dataset, by
-			      those of the source; NULL: the same */
 };
 
 struct plan {
@@ -43,15 +41,6 @@ struct plan {
 int plan_open(struct input *in, const char *fields, struct log *log,
 	      struct plan **out);
 void plan_close(struct plan *plan); /* takes NULL */
-
-/*
- * Puts the fields in the order of an existing dataset's, and numbers classes
- * as it does; the names of *fields, which the dataset gets, include new
- * classes. -EINVAL, logged: the fields differ.
- */
-int plan_match(struct plan *plan, const char *path,
-	       const struct writer_field *fields, size_t num_fields,
-	       struct log *log);
 
 /* Returns the number of classes of the first field that has classes, or 0. */
 size_t plan_num_classes(const struct plan *plan);

@@ -9,7 +9,7 @@
 /*
  * Called for each sample in order, with the values of all fields of the source,
  * of which only the wanted ones are set. `values` is NULL if the sample cannot
- * be read; whoever makes it reports that. Nonzero ends the survey.
+ * be read, which a later read reports. Nonzero ends the survey.
  */
 typedef int survey_fn(void *arg, uint64_t sample,
 		      const struct input_value *values);

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mkfs.beton --append and --sums."""
+import os
+import pathlib
+import random
+import resource
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+import betonfile
+import make
+
+Image = pytest.importorskip("PIL.Image")
+
+BUILD = pathlib.Path(os.environ.get("BUILD", "build")).absolute()
+# Moments at which a run is ended; more find rarer faults.
+MOMENTS = int(os.environ.get("BETON_MOMENTS", 16))
+
+
+def run(*args, **how):
+    return subprocess.run([BUILD / "mkfs.beton", *map(str, args)], text=True,
+                          stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=60, **how)
+
+
+def mkfs(*args):
+    r = run(*args)
+    assert r.returncode == 0, r.stderr
+    return betonfile.Beton(args[-1]).check()
+
+
+def images(root, classes, n=4, seed=0):
+    rng = np.random.default_rng(seed)
+    for c in classes:
+        (root / c).mkdir(parents=True)
+        for i in range(n):
+            few = rng.integers(0, 256, (6, 8, 3), dtype=np.uint8)
+            Image.fromarray(few).resize((64, 48), Image.BICUBIC).save(
+                root / c / f"{i}.jpg", quality=90)
+    return root
+
+
+def names(path):
+    import json
+    text = subprocess.run([BUILD / "beton", "info", "--json", path], text=True,
+                          capture_output=True, check=True).stdout
+    return [f.get("classes") for f in json.loads(text)["fields"]]
+
+
+def test_appended_samples_follow_and_classes_are_united(tmp_path):
+    first = images(tmp_path / "a", ["bee", "dog"])
+    second = images(tmp_path / "b", ["ant", "dog"], seed=1)
+    out = tmp_path / "x.beton"
+    old = mkfs("--mode=keep", first, out).values()
+    new = mkfs("--mode=keep", second, tmp_path / "b.beton").values()
+    got = mkfs("--mode=keep", "--append", second, out).values()
+    assert got[:8] == old
+    assert [v[0] for v in got[8:]] == [v[0] for v in new]
+    assert names(out)[1] == ["bee", "dog", "ant"]
+    # ant is 0 among the new classes, and dog 1.
+    assert [v[1] for v in got[8:]] == [2] * 4 + [1] * 4
+
+
+def test_appending_is_merging(tmp_path):
+    whole = images(tmp_path / "a", ["bee", "dog"], n=20)
+    out = tmp_path / "x.beton"
+    mkfs("--mode=keep", whole, tmp_path / "whole.beton")
+    mkfs("--mode=keep", "--subset=0-13", whole, out)
+    mkfs("--mode=keep", "--subset=13-40", "--append", whole, out)
+    assert out.read_bytes() == (tmp_path / "whole.beton").read_bytes()
+
+
+def test_fields_match_by_name_and_type(tmp_path):
+    photos = images(tmp_path / "a", ["bee"])
+    out = tmp_path / "x.beton"
+    mkfs("--fields=kind=label,image", photos, out)
+    r = run("--append", photos, out)
+    assert r.returncode == 1 and "field 'kind': the new samples lack it" in r.stderr
+    r = run("--append", "--fields=image,kind:float=label", photos, out)
+    assert r.returncode == 1 and "another type" in r.stderr
+    r = run("--append", "--fields=image,kind=label,also=label", photos, out)
+    assert r.returncode == 1 and "the dataset lacks it" in r.stderr
+    mkfs("--append", "--fields=image,kind=label", photos, out)
+    assert len(betonfile.Beton(out).values()) == 8
+
+
+def test_appending_to_what_is_no_dataset_fails(tmp_path):
+    photos = images(tmp_path / "a", ["bee"])
+    r = run("--append", photos, tmp_path / "absent.beton")
+    assert r.returncode == 1 and "absent.beton" in r.stderr
+    (tmp_path / "text").write_text("hello")
+    assert run("--append", photos, tmp_path / "text").returncode == 1
+    assert (tmp_path / "text").read_text() == "hello"
+
+
+@pytest.fixture
+def grown(tmp_path):
+    """A dataset of ints and bytes, and what it is with 64 samples more."""
+    old = tmp_path / "dir" / "x.beton"
+    old.parent.mkdir()
+    source = make.every_type(tmp_path / "every.beton", samples=120).path
+    fields = "--fields=label,blob,meta"
+    mkfs(fields, source, old)
+    before = old.read_bytes()
+    command = ["--append", fields, "--subset=0-64", source, old]
+    start = time.monotonic()
+    mkfs(*command)
+    took = time.monotonic() - start
+    after = old.read_bytes()
+    old.write_bytes(before)
+    return old, command, before, after, took
+
+
+def test_a_kill_leaves_the_old_file_whole(grown):
+    old, command, before, after, took = grown
+    rng = random.Random(1)
+    for _ in range(MOMENTS):
+        process = subprocess.Popen([BUILD / "mkfs.beton", *map(str, command)],
+                                   stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        time.sleep(rng.uniform(0, 1.2 * took))
+        process.kill()
+        process.wait()
+        now = old.read_bytes()
+        assert now in (before, after)
+        assert os.listdir(old.parent) == ["x.beton"]
+        old.write_bytes(before)
+    mkfs(*command)
+    assert old.read_bytes() == after
+
+
+def test_no_space_leaves_the_old_file_whole(grown):
+    old, command, before, after, _ = grown
+    rng = random.Random(2)
+
+    def limited(size):
+        return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    for _ in range(MOMENTS):
+        size = rng.randrange(4096, len(after) - 1)
+        r = run(*command, preexec_fn=limited(size))
+        assert r.returncode == 1 and "x.beton" in r.stderr, r
+        assert old.read_bytes() == before
+        assert os.listdir(old.parent) == ["x.beton"]
+    mkfs(*command)
+    assert old.read_bytes() == after
+
+
+def test_sums_lie_beside_the_dataset(tmp_path):
+    photos = images(tmp_path / "a", ["bee"])
+    out = tmp_path / "x.beton"
+    mkfs("--sums", photos, out)
+    sums = tmp_path / "x.beton.sums"
+    assert sums.stat().st_size > 40
+    r = run("--quality=50", photos, out)
+    assert r.returncode == 0 and "checksums of the replaced file" in r.stderr
+    old = sums.read_bytes()
+    r = run("--quality=50", "--sums", photos, out)
+    assert r.returncode == 0 and not r.stderr and sums.read_bytes() != old
