@@ -42,7 +42,7 @@ LAYERS = """
     loader/run
     loader
     loader/tools/ui loader/tools/machine
-    loader/tools/picture
+    loader/tools/picture loader/tools/formats
     loader/tools/input
     loader/tools/combine
     loader/tools/top loader/tools/gallery loader/tools/doctor loader/tools/mkfs
@@ -95,6 +95,7 @@ FACE = {
     "loader/tools/gallery": "gallery",
     "loader/tools/doctor": "estimate look report trials watch",
     "loader/tools/picture": "picture",
+    "loader/tools/formats": "*",
     "loader/tools/input": "directory input",
     "loader/tools/combine": "split outputs partition",
     "loader/tools/mkfs": "",
@@ -121,7 +122,7 @@ PAIRS = [
 ]
 ROOMS_MAX = 16
 # A table with a file for each row.
-ROOMS_ANY = {"loader/ops"}
+ROOMS_ANY = {"loader/ops", "loader/tools/input"}
 SPDX = "/* SPDX-License-Identifier: Apache-2.0 */"
 
 RANK = {f: i for i, line in enumerate(LAYERS.split("\n")) for f in line.split()}
