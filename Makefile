@@ -166,7 +166,7 @@ base_cflags := $(call pkg,--cflags,libjpeg libpng jansson liblz4)
 base_libs := $(call pkg,--libs,libjpeg libpng jansson liblz4) -ldl -lm -lpthread
 $(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) -Wl,--version-script=loader/libbeton.map $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
-$(BUILD)/mkfs.beton: private LDLIBS += $(call pkg,--libs,libpng) $(found_libs)
+$(BUILD)/mkfs.beton $(BUILD)/test_picture: private LDLIBS += $(call pkg,--libs,libpng) $(found_libs)
 $(so) $(python_dir)/$(SONAME) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
 
 $(python_objs): $(BUILD)/python.flags
