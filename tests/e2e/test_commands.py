@@ -107,7 +107,7 @@ def test_help_lines_are_imperatives_with_their_defaults(program):
 
 
 # The image formats that a build of mkfs.beton may lack.
-FORMATS = {("mkfs.beton",): ["webp"]}
+FORMATS = {("mkfs.beton",): ["webp", "tiff", "avif", "heic", "jpeg xl"]}
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=" ".join)

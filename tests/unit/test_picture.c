@@ -26,8 +26,11 @@ struct bytes {
 
 static void names_of_files(void)
 {
-	static const char *const good[] = { "a.jpg", "a.JPEG", ".jpe",
-					    "b.a.PnG", "x.webp" };
+	static const char *const good[] = { "a.jpg",   "a.JPEG", ".jpe",
+					    "b.a.PnG", "x.webp", "x.gif",
+					    "x.bmp",   "x.tif",	 "x.tiff",
+					    "x.avif",  "x.heic", "x.heif",
+					    "x.jxl" };
 	static const char *const bad[] = {
 		"a", "a.", "jpg", "a.jp", "a.jpgx", "a.jpg.", "", "a.jpg "
 	};
@@ -38,7 +41,8 @@ static void names_of_files(void)
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		CHECK(!picture_has_extension(bad[i]));
 	CHECK(strcmp(picture_extensions(list),
-		     ".jpg, .jpeg, .jpe, .png or .webp") == 0);
+		     ".jpg, .jpeg, .jpe, .png, .webp, .gif, .bmp, .tif, .tiff, "
+		     ".avif, .heic, .heif or .jxl") == 0);
 }
 
 /* The pixels of a JPEG are the codec's, whichever decoder takes it. */

@@ -59,7 +59,9 @@ struct picture_format {
 				NULL: no build lacks the format */
 };
 
-extern const struct picture_format picture_jpeg, picture_png, picture_webp;
+extern const struct picture_format picture_jpeg, picture_png, picture_webp,
+	picture_gif, picture_bmp, picture_tiff, picture_avif, picture_heic,
+	picture_jxl;
 
 /* Stores the reason why a picture is refused. Returns `error`. */
 int picture_refuse(struct picture_decoder *d, int error, const char *format,

@@ -165,9 +165,8 @@ static int turn_image(struct picture_decoder *d, unsigned orientation,
 /* --- formats ------------------------------------------------------------- */
 
 static const struct picture_format *const formats[] = {
-	&picture_jpeg,
-	&picture_png,
-	&picture_webp,
+	&picture_jpeg, &picture_png,  &picture_webp, &picture_gif, &picture_bmp,
+	&picture_tiff, &picture_avif, &picture_heic, &picture_jxl,
 };
 
 static const struct picture_format *find_format(const uint8_t *bytes,
