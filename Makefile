@@ -102,7 +102,7 @@ man        := $(sort $(wildcard $(foreach n,1 5 7 8,fs/*/*.$n loader/*/*.$n load
 
 # Libraries that the programs use if they are installed: NAME=PACKAGE of
 # pkg-config. The sources see HAVE_NAME.
-optional   := WEBP=libwebp
+optional   := WEBP=libwebp TIFF=libtiff-4 HEIF=libheif JXL=libjxl
 found      := $(foreach o,$(optional),$(shell $(PKG_CONFIG) --exists $(lastword $(subst =, ,$o)) && echo $o))
 found_pkgs := $(foreach o,$(found),$(lastword $(subst =, ,$o)))
 found_cflags := $(foreach o,$(found),-DHAVE_$(firstword $(subst =, ,$o))) $(call pkg,--cflags,$(found_pkgs))
@@ -166,7 +166,7 @@ base_cflags := $(call pkg,--cflags,libjpeg libpng jansson liblz4)
 base_libs := $(call pkg,--libs,libjpeg libpng jansson liblz4) -ldl -lm -lpthread
 $(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) -Wl,--version-script=loader/libbeton.map $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
-$(BUILD)/mkfs.beton $(filter $(BUILD)/test_input_%,$(units)): private LDLIBS += $(call pkg,--libs,libpng zlib) $(found_libs)
+$(BUILD)/mkfs.beton $(BUILD)/test_picture $(filter $(BUILD)/test_input_%,$(units)): private LDLIBS += $(call pkg,--libs,libpng zlib) $(found_libs)
 $(so) $(python_dir)/$(SONAME) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
 
 $(python_objs): $(BUILD)/python.flags

@@ -110,7 +110,10 @@ ONLY = {
     "jpeglib.h": ["loader/codec/*"],
     "lz4.h": ["fs/cache/cold.c", "loader/tools/ui/features.c"],
     "png.h": ["loader/codec/png.c", "loader/tools/picture/*"],
-    "webp/decode.h": ["loader/tools/picture/*"],
+    "webp/decode.h": ["loader/tools/picture/webp.c"],
+    "tiffio.h": ["loader/tools/picture/tiff.c"],
+    "libheif/heif.h": ["loader/tools/picture/heif.c"],
+    "jxl/decode.h": ["loader/tools/picture/jxl.c"],
 }
 # Files that make writes: the list of operations, and a file as a string.
 GENERATED = {"ops.inc"}
