@@ -49,6 +49,9 @@ static const struct option_row rows[] = {
 	{ "index", .kind = OPTION_FLAG, AT(recipe.index),
 	  .help = "Add an index to JPEGs, so that loaders decode crops "
 		  "faster" },
+	{ "check", .kind = OPTION_FLAG, AT(recipe.check),
+	  .help = "With --mode=keep, decode each file completely, to find "
+		  "damaged pixels too" },
 	{ "smart-threshold", .kind = OPTION_SIZE, AT(recipe.smart_threshold),
 	  .max = UINT64_MAX, .argument = "SIZE",
 	  .help = "With --mode=smart, store images of more than SIZE bytes "
