@@ -147,8 +147,27 @@ static void describe_integer(hid_t type, struct shape *s)
 	else
 		set_number(s, is_unsigned ? H5T_STD_U64LE : H5T_STD_I64LE,
 			   is_unsigned ? "<u8" : "<i8", 8);
-	if (size > 8)
-		set_refused(s, "integers of more than 64 bits");
+	if (size > 8 || H5Tget_precision(type) != 8 * size)
+		set_refused(s, "integers of other than 8, 16, 32 or 64 bits");
+}
+
+/* Conversions of libhdf5 can run forever if a damaged file has another layout
+   of bits. */
+static bool is_ieee(hid_t type)
+{
+	static const struct {
+		size_t exponent;
+		size_t mantissa;
+	} rows[] = { [2] = { 5, 10 }, [4] = { 8, 23 }, [8] = { 11, 52 } };
+	size_t sign, e_at, e_size, m_at, m_size, size = H5Tget_size(type);
+
+	return (size == 2 || size == 4 || size == 8) &&
+	       H5Tget_precision(type) == 8 * size && !H5Tget_offset(type) &&
+	       H5Tget_fields(type, &sign, &e_at, &e_size, &m_at, &m_size) >=
+		       0 &&
+	       e_size == rows[size].exponent && m_size == rows[size].mantissa &&
+	       !m_at && e_at == m_size && sign == 8 * size - 1 &&
+	       H5Tget_ebias(type) == ((size_t)1 << (e_size - 1)) - 1;
 }
 
 /* Halves have no type of the library: arrays of them are floats. */
@@ -164,6 +183,8 @@ static void describe_float(hid_t type, struct shape *s)
 		set_number(s, H5T_IEEE_F32LE, "<f4", 4);
 	else
 		set_number(s, H5T_IEEE_F64LE, "<f8", 8);
+	if (!is_ieee(type))
+		set_refused(s, "floats that are not IEEE's");
 }
 
 /* h5py writes booleans as an enumeration of FALSE and TRUE. */
