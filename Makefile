@@ -95,14 +95,15 @@ isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)
 # The programs. The linker takes only the objects that each one refers to.
 prog_src   := $(call in,fs/namespace fs/zerocopy fs/mount \
-              $(addprefix loader/tools/,ui machine picture formats input combine mkfs top gallery doctor beton))
+              $(addprefix loader/tools/,ui machine picture formats input input/foreign input/parquet combine mkfs top gallery doctor beton))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 man        := $(sort $(wildcard $(foreach n,1 5 7 8,fs/*/*.$n loader/*/*.$n loader/tools/*/*.$n)))
 
 # Libraries that the programs use if they are installed: NAME=PACKAGE of
 # pkg-config. The sources see HAVE_NAME.
-optional   := WEBP=libwebp TIFF=libtiff-4 HEIF=libheif JXL=libjxl
+optional   := WEBP=libwebp TIFF=libtiff-4 HEIF=libheif JXL=libjxl ZSTD=libzstd \
+              HDF5=$(if $(shell $(PKG_CONFIG) --exists hdf5 && echo y),hdf5,hdf5-serial)
 found      := $(foreach o,$(optional),$(shell $(PKG_CONFIG) --exists $(lastword $(subst =, ,$o)) && echo $o))
 found_pkgs := $(foreach o,$(found),$(lastword $(subst =, ,$o)))
 found_cflags := $(foreach o,$(found),-DHAVE_$(firstword $(subst =, ,$o))) $(call pkg,--cflags,$(found_pkgs))
@@ -159,7 +160,7 @@ $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 
 $(call obj,$(call in,fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
-$(call obj,$(call in,loader/tools/picture loader/tools/input loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(found_cflags)
+$(call obj,$(call in,loader/tools/picture loader/tools/input loader/tools/input/foreign loader/tools/input/parquet loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(found_cflags)
 
 fuzz_libs = $(base_libs) $(call pkg,--libs,libpng zlib) $(found_libs)
 base_cflags := $(call pkg,--cflags,libjpeg libpng jansson liblz4)
@@ -315,7 +316,7 @@ lint: all
 	@python3 tests/lint/words.py
 	@sh tests/lint/spelling.sh
 	@echo "lint: passed"
-e2e: python bench
+e2e: python bench $(BUILD)/test_input_columns
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)
 
 # Harnesses with a main() that replays files, the same for libFuzzer, and the

@@ -44,6 +44,8 @@ LAYERS = """
     loader/tools/ui loader/tools/machine
     loader/tools/picture loader/tools/formats
     loader/tools/input
+    loader/tools/input/foreign
+    loader/tools/input/parquet
     loader/tools/combine
     loader/tools/top loader/tools/gallery loader/tools/doctor loader/tools/mkfs
     loader/tools/beton
@@ -97,6 +99,8 @@ FACE = {
     "loader/tools/picture": "picture",
     "loader/tools/formats": "*",
     "loader/tools/input": "directory input",
+    "loader/tools/input/foreign": "file values",
+    "loader/tools/input/parquet": "",
     "loader/tools/combine": "split outputs partition",
     "loader/tools/mkfs": "",
     "loader/tools/beton": "",
@@ -108,8 +112,10 @@ ONLY = {
     "dlfcn.h": ["loader/jit/jit.c", "loader/util/library.c"],
     "link.h": ["loader/util/library.c"],
     "jpeglib.h": ["loader/codec/*"],
-    "lz4.h": ["fs/cache/cold.c", "loader/tools/ui/features.c"],
+    "hdf5.h": ["loader/tools/input/foreign/hdf5.c"],
+    "lz4.h": ["fs/cache/cold.c", "loader/tools/ui/features.c", "loader/tools/input/parquet/*"],
     "png.h": ["loader/codec/png.c", "loader/tools/picture/*"],
+    "zstd.h": ["loader/tools/input/foreign/*", "loader/tools/input/parquet/*"],
     "webp/decode.h": ["loader/tools/picture/webp.c"],
     "tiffio.h": ["loader/tools/picture/tiff.c"],
     "libheif/heif.h": ["loader/tools/picture/heif.c"],
