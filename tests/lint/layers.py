@@ -71,7 +71,7 @@ FACE = {
     "loader/util": "*",
     "loader/jpeg": "baseline entry_index huffman_best upsample *>loader/jpeg",
     "loader/jpeg/isa": "",
-    "loader/codec": "codec exif index marker png recode",
+    "loader/codec": "codec exif index marker png recode structure",
     "loader/resize": "planar resample *>loader/resize axis>loader/grid",
     "loader/resize/isa": "",
     "loader/pixels": "blur byte_map edge enhance field hue place warp *>loader/pixels",
