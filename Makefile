@@ -2,7 +2,7 @@
 #
 # make [TARGET] [VARIABLE=VALUE]...
 #
-#   all                    betonfs, mkfs.beton, beton, libbeton.a, libbeton.so (default)
+#   all                    the programs, libbeton.a and libbeton.so (default)
 #   help                   print this list
 #   python                 the Python package in build/python, for PYTHONPATH
 #   sdist                  source distribution of the Python package, in dist/
@@ -95,7 +95,7 @@ isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)
 # The programs. The linker takes only the objects that each one refers to.
 prog_src   := $(call in,fs/namespace fs/zerocopy fs/mount \
-              $(addprefix loader/tools/,ui machine picture formats input input/foreign input/parquet combine mkfs top gallery doctor beton))
+              $(addprefix loader/tools/,ui machine picture formats input input/foreign input/parquet combine mkfs fsck top gallery doctor beton))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 man        := $(sort $(wildcard $(foreach n,1 5 7 8,fs/*/*.$n loader/*/*.$n loader/tools/*/*.$n)))
@@ -113,7 +113,7 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 lib   := $(BUILD)/libbeton.a
 so    := $(BUILD)/libbeton.so
 parts := $(BUILD)/programs.a
-progs := $(BUILD)/betonfs $(BUILD)/mkfs.beton $(BUILD)/beton
+progs := $(BUILD)/betonfs $(BUILD)/mkfs.beton $(BUILD)/fsck.beton $(BUILD)/beton
 # Completions for shells, in the same tree as below PREFIX/share.
 bash_dir := $(BUILD)/completions/bash-completion/completions
 zsh_dir  := $(BUILD)/completions/zsh/site-functions
@@ -154,6 +154,7 @@ $(so) $(python_dir)/$(SONAME): $(lib_objs) loader/libbeton.map
 $(parts): $(call obj,$(prog_src))
 $(BUILD)/betonfs: $(call obj,fs/mount/betonfs.c) $(parts) $(lib)
 $(BUILD)/mkfs.beton: $(call obj,loader/tools/mkfs/mkfs.c) $(parts) $(lib)
+$(BUILD)/fsck.beton: $(call obj,loader/tools/fsck/fsck.c) $(parts) $(lib)
 $(BUILD)/beton: $(call obj,loader/tools/beton/beton.c) $(parts) $(lib)
 $(addprefix $(BUILD)/test_,cuda upload device_batch gpu_loader callback machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
@@ -368,7 +369,7 @@ endif
 put = $(foreach f,$(2),$(1):$f:$(3)/$(notdir $f))
 real_so := libbeton.so.$(VERSION)
 installed = $(call put,755,$(progs),$(bindir)) \
-  link:$(bindir)/betonfs:$(sbindir)/mount.beton link:$(bindir)/mkfs.beton:$(sbindir)/mkfs.beton \
+  link:$(bindir)/betonfs:$(sbindir)/mount.beton link:$(bindir)/mkfs.beton:$(sbindir)/mkfs.beton link:$(bindir)/fsck.beton:$(sbindir)/fsck.beton \
   $(foreach f,$(completions),644:$f:$(PREFIX)/share/$(patsubst $(BUILD)/completions/%,%,$f)) \
   $(call put,644,$(lib),$(libdir)) 755:$(so):$(libdir)/$(real_so) \
   link:$(libdir)/$(real_so):$(libdir)/$(SONAME) link:$(libdir)/$(SONAME):$(libdir)/libbeton.so \

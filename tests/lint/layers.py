@@ -47,7 +47,7 @@ LAYERS = """
     loader/tools/input/foreign
     loader/tools/input/parquet
     loader/tools/combine
-    loader/tools/top loader/tools/gallery loader/tools/doctor loader/tools/mkfs
+    loader/tools/top loader/tools/gallery loader/tools/doctor loader/tools/mkfs loader/tools/fsck
     loader/tools/beton
 """
 # A directory and all below it -> directories that they never include, whatever
@@ -61,7 +61,8 @@ FACE = {
     "fs/memory": "*",
     "fs/metrics": "counters histogram jobs openmetrics rank_figures trace",
     "fs/order": "draws order spec spec_text subset",
-    "fs/dataset": "class_names crc32c dataset field format group joined source sums value_file verify vfile",
+    "fs/dataset": "alloc_table>loader/tools/fsck class_names crc32c custom_field>loader/tools/fsck dataset field"
+                  " field_names>loader/tools/fsck format group joined source sums value_file verify vfile",
     "fs/writer": "*",
     "fs/cache": "arena cache choice",
     "fs/engine": "batch_place engine zerocopy_message pool settings",
@@ -103,6 +104,7 @@ FACE = {
     "loader/tools/input/parquet": "",
     "loader/tools/combine": "split outputs partition",
     "loader/tools/mkfs": "",
+    "loader/tools/fsck": "",
     "loader/tools/beton": "",
 }
 # System headers, and the directories or files that may include them.
