@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from . import _beton, _png
 from ._checks import is_whole, path as checked_path, shown, truth, whole
 from ._errors import BetonError, make
-from ._processes import at, made
+from ._processes import add_place, at, made
 from ._ragged import DTYPES, NDIM_MAX, packed
 from ._words import known_words
 
@@ -428,9 +428,29 @@ class _Encoder:
             try:
                 out.append(self._value(field, value))
                 self._check_class(name, out[-1])
-            except (ValueError, TypeError) as e:
-                raise ValueError(f"sample {number} field {name}: {e}") from e
+            except Exception as e:
+                place = f"sample {number} field {name}"
+                # Classes of a user stay, so that `except` finds them.
+                if type(e) in (ValueError, TypeError):
+                    raise ValueError(f"{place}: {e}") from e
+                add_place(e, place)
+                raise
         return tuple(out)
+
+
+def counted(samples: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    """As enumerate(), and an exception of the iterable has the number of the
+    sample that it did not give."""
+    rest = iter(samples)
+    for i in itertools.count():
+        try:
+            sample = next(rest)
+        except StopIteration:
+            return
+        except Exception as e:
+            add_place(e, f"sample {i}")
+            raise
+        yield i, sample
 
 
 @contextlib.contextmanager
@@ -442,12 +462,12 @@ def given(encoder: Any, samples: Iterator[Any],
         with at(i):
             return encoder.sample(i, sample)
     if workers < 2:
-        yield (encode(i, sample) for i, sample in enumerate(samples))
+        yield (encode(i, sample) for i, sample in counted(samples))
         return
     ahead: deque[Future[Any]] = deque()
 
     def encoded(pool: ThreadPoolExecutor) -> Values:
-        for i, sample in enumerate(samples):
+        for i, sample in counted(samples):
             ahead.append(pool.submit(encode, i, sample))
             if len(ahead) >= 4 * workers:
                 yield ahead.popleft().result()
@@ -498,6 +518,16 @@ def _too_large(number: int, values: tuple[Any, ...], page_size: int) -> str:
             f"of {page_size or _PAGE_SIZE}; {cure}")
 
 
+def _append(writer: _beton.Writer, value: tuple[Any, ...], number: int,
+            page_size: int) -> None:
+    try:
+        writer.append(value)
+    except BetonError as e:
+        text = _too_large(number, value, page_size) \
+            if e.errno == errno.EMSGSIZE else f"sample {number}: {e.strerror}"
+        raise type(e)(e.errno, text) from None
+
+
 def fill(writer: _beton.Writer, values: AbstractContextManager[Values], n: int,
          progress: bool, page_size: int,
          new: str | os.PathLike[str] | None = None) -> int:
@@ -513,13 +543,8 @@ def fill(writer: _beton.Writer, values: AbstractContextManager[Values], n: int,
                 if written == n:
                     raise ValueError(f"there are more than {n} samples: give "
                                      "length= the most that may come")
-                try:
-                    writer.append(value)
-                except BetonError as e:
-                    text = _too_large(written, value, page_size) \
-                        if e.errno == errno.EMSGSIZE else \
-                        f"sample {written}: {e.strerror}"
-                    raise type(e)(e.errno, text) from None
+                with at(written):
+                    _append(writer, value, written, page_size)
                 written += 1
         if new is not None:
             _refuse_existing(new)
@@ -706,7 +731,9 @@ def write(
 
     If a value cannot be written, write() raises a ValueError with the number of
     the sample. If the file cannot be written, it raises a BetonError, which is
-    an OSError.
+    an OSError. An exception of the dataset keeps its class, also from another
+    process, and a note contains the number of the sample:
+    ``e.__notes__``, which tracebacks show.
 
         betonfs.write("train.beton", dataset, mode="raw", workers=8,
                       fields={"image": "image", "label": "int"})
@@ -730,7 +757,7 @@ def write(
     n = most
     if not by_number:
         rest = iter(samples)
-        head = list(itertools.islice(rest, 1))
+        head = [sample for _, sample in itertools.islice(counted(rest), 1)]
         n = n if head else 0
     if fields is not None:
         known = _parse_fields(fields)
@@ -741,7 +768,8 @@ def write(
         with made(lambda i: _fields_of(samples[i]), 1, workers) as found:
             known, = found
     else:
-        known = _fields_of(head[0])
+        with at(0):
+            known = _fields_of(head[0])
     names = names_of_classes(classes, samples, [
         name for name, field in known.items() if field[0] == "int"])
     encoder = _Encoder(known, mode, quality, max_resolution, fields is None,
