@@ -3,8 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import importlib
-import importlib.util
 import itertools
 import json
 import operator
@@ -23,6 +21,7 @@ from . import _beton, _png
 from ._checks import is_whole, path as checked_path, shown, truth, whole
 from ._errors import BetonError, make
 from ._processes import add_place, at, made
+from ._progress import with_progress
 from ._ragged import DTYPES, NDIM_MAX, packed
 from ._words import known_words
 
@@ -488,15 +487,6 @@ def indexed(encoder: Any, samples: Any, numbers: Sequence[int],
                 workers)
 
 
-def _with_progress(samples: Iterable[Any], n: int,
-                   progress: bool) -> Iterable[Any]:
-    if not progress or not importlib.util.find_spec("tqdm"):
-        return samples
-    tqdm = importlib.import_module("tqdm").tqdm
-    shown: Iterable[Any] = tqdm(samples, total=n, unit="samples")
-    return shown
-
-
 def _refuse_existing(path: str | os.PathLike[str]) -> None:
     """Raise FileExistsError if there is something at the path."""
     if os.path.lexists(path):
@@ -539,7 +529,7 @@ def fill(writer: _beton.Writer, values: AbstractContextManager[Values], n: int,
     try:
         # Processes begin before the bar has a thread.
         with values as encoded:
-            for value in _with_progress(encoded, n, progress):
+            for value in with_progress(encoded, n, progress):
                 if written == n:
                     raise ValueError(f"there are more than {n} samples: give "
                                      "length= the most that may come")
@@ -716,7 +706,8 @@ def write(
         each process has a copy that gives the same numbers. Therefore make it
         from i in ``[i]``.
     progress
-        Show a progress bar if tqdm is installed (default: False).
+        Show a progress bar (default: False). If tqdm is installed, it draws
+        the bar, also in notebooks. Otherwise the bar needs a terminal.
     overwrite
         Replace an existing file (default: False, raise FileExistsError).
     append
