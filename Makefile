@@ -95,7 +95,7 @@ isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)
 # The programs. The linker takes only the objects that each one refers to.
 prog_src   := $(call in,fs/namespace fs/zerocopy fs/mount \
-              $(addprefix loader/tools/,ui machine picture input mkfs top gallery doctor beton))
+              $(addprefix loader/tools/,ui machine picture input combine mkfs top gallery doctor beton))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 man        := $(sort $(wildcard $(foreach n,1 5 7 8,fs/*/*.$n loader/*/*.$n loader/tools/*/*.$n)))
@@ -278,7 +278,9 @@ $(BUILD)/beton.pc: FORCE
 
 # Manual pages of the C API, from the public headers. Without Python there are
 # none.
-$(BUILD)/man/man3/stamp: contrib/man3 $(wildcard include/beton/*.h)
+$(BUILD)/man/python: FORCE
+	$(call update,command -v $(PYTHON) || echo none)
+$(BUILD)/man/man3/stamp: contrib/man3 $(wildcard include/beton/*.h) $(BUILD)/man/python
 	$(call progress,GEN)
 	$(Q)mkdir -p $(@D) && rm -f $(@D)/*.3
 	$(Q)! command -v $(PYTHON) >/dev/null || $(PYTHON) contrib/man3 $(@D) $(filter %.h,$^)

@@ -91,8 +91,9 @@ static int check_field(const struct copy *c, size_t i)
 	}
 	from = &f->fields[c->from[i]];
 	if (!rewrite_can_copy(from)) {
-		log_error(c->log, "%s: field '%s' cannot be copied",
-			  dataset_path(c->ds), from->name);
+		log_error(c->log, "%s: field '%s' cannot be copied: %s",
+			  dataset_path(c->ds), from->name,
+			  rewrite_why_not(from));
 		return -EOPNOTSUPP;
 	}
 	if (from->type == to->type && from->array_size == to->array_size)

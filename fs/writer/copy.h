@@ -52,8 +52,8 @@ void copy_change_integers(struct copy *c, copy_integer_fn *change, void *arg);
  * the dataset, the sample and the field.
  *
  * -BETON_ECORRUPT: a value is damaged; nothing was appended, and the copy can
- * go on with another sample. -BETON_ETOOLARGE: it does not fit into a page of
- * the writer; likewise. Any other error is final.
+ * continue with another sample. -BETON_ETOOLARGE: it does not fit into a page
+ * of the writer; likewise. Any other error is final.
  */
 int copy_sample(struct copy *c, uint64_t number);
 

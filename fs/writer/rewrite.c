@@ -44,6 +44,13 @@ bool rewrite_can_copy(const struct field *field)
 	return !field->unusable && field->type->put;
 }
 
+const char *rewrite_why_not(const struct field *field)
+{
+	if (field->unusable)
+		return field->unusable;
+	return "only its Python class can find its values in the file";
+}
+
 int rewrite_fields(const struct dataset *ds, struct writer_field **out)
 {
 	const struct format *f = &ds->format;
@@ -56,8 +63,10 @@ int rewrite_fields(const struct dataset *ds, struct writer_field **out)
 		const struct field *from = &f->fields[i];
 
 		if (!rewrite_can_copy(from)) {
-			log_error(ds->log, "%s: field '%s' cannot be copied",
-				  dataset_path(ds), from->name);
+			log_error(ds->log,
+				  "%s: field '%s' cannot be copied: %s",
+				  dataset_path(ds), from->name,
+				  rewrite_why_not(from));
 			return -EOPNOTSUPP;
 		}
 		fields[i].name = from->name;

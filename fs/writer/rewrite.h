@@ -43,6 +43,9 @@ struct rewrite_sample {
 /* Returns whether the values of a field can be read and written. */
 bool rewrite_can_copy(const struct field *field);
 
+/* Returns the reason if they cannot. */
+const char *rewrite_why_not(const struct field *field);
+
 /*
  * Returns the fields of a dataset in the form that a writer takes, in an array
  * that the caller frees. Their names point into the dataset. -EOPNOTSUPP: a

@@ -44,6 +44,7 @@ LAYERS = """
     loader/tools/ui loader/tools/machine
     loader/tools/picture
     loader/tools/input
+    loader/tools/combine
     loader/tools/top loader/tools/gallery loader/tools/doctor loader/tools/mkfs
     loader/tools/beton
 """
@@ -95,6 +96,7 @@ FACE = {
     "loader/tools/doctor": "estimate look report trials watch",
     "loader/tools/picture": "picture",
     "loader/tools/input": "directory input",
+    "loader/tools/combine": "split outputs partition",
     "loader/tools/mkfs": "",
     "loader/tools/beton": "",
 }

@@ -9,8 +9,9 @@
 #include "loader/tools/ui/features.h"
 
 static const struct command *const commands[] = {
-	&command_info,	   &command_show,   &command_dump, &command_bench,
-	&command_optimize, &command_doctor, &command_top,  &command_help,
+	&command_info,	   &command_show,  &command_dump,  &command_bench,
+	&command_optimize, &command_merge, &command_split, &command_doctor,
+	&command_top,	   &command_help,
 };
 
 enum { NAME_SIZE = 32 };
@@ -30,15 +31,29 @@ const struct command *command_find(const char *name)
 }
 
 static const struct other_word other_commands[] = {
-	{ "mount", "betonfs" },	       { "mkfs", "mkfs.beton" },
-	{ "make", "mkfs.beton" },      { "create", "mkfs.beton" },
-	{ "write", "mkfs.beton" },     { "convert", "mkfs.beton" },
-	{ "man", "beton help" },       { "version", "beton --version" },
-	{ "ls", "beton info" },	       { "stat", "beton info" },
-	{ "check", "beton info" },     { "verify", "beton info" },
-	{ "cat", "beton dump" },       { "get", "beton dump" },
-	{ "extract", "beton dump" },   { "benchmark", "beton bench" },
-	{ "profile", "beton doctor" }, { NULL, NULL },
+	{ "mount", "betonfs" },
+	{ "mkfs", "mkfs.beton" },
+	{ "make", "mkfs.beton" },
+	{ "create", "mkfs.beton" },
+	{ "write", "mkfs.beton" },
+	{ "convert", "mkfs.beton" },
+	{ "man", "beton help" },
+	{ "version", "beton --version" },
+	{ "ls", "beton info" },
+	{ "stat", "beton info" },
+	{ "check", "beton info" },
+	{ "verify", "beton info" },
+	{ "cat", "beton dump" },
+	{ "get", "beton dump" },
+	{ "extract", "beton dump" },
+	{ "concat", "beton merge" },
+	{ "join", "beton merge" },
+	{ "append", "beton merge" },
+	{ "partition", "beton split" },
+	{ "shard", "beton split" },
+	{ "benchmark", "beton bench" },
+	{ "profile", "beton doctor" },
+	{ NULL, NULL },
 };
 
 int command_refuse(const char *name, struct log *log)

@@ -75,6 +75,8 @@ extern const struct command command_show;
 extern const struct command command_dump;
 extern const struct command command_bench;
 extern const struct command command_optimize;
+extern const struct command command_merge;
+extern const struct command command_split;
 extern const struct command command_doctor;
 extern const struct command command_top;
 extern const struct command command_help;
