@@ -11,6 +11,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/float_mode.h"
 #include "fs/writer/append.h"
+#include "fs/writer/merge.h"
 #include "loader/codec/codec.h"
 #include "loader/codec/marker.h"
 #include "loader/resize/resample.h"
@@ -22,6 +23,7 @@ enum {
 	SIDE_MAX = 65535,
 	/* Smallest valid size of the options: the member `size` alone. */
 	OPTIONS_MIN = offsetof(struct beton_writer_options, page_size),
+	MERGE_OPTIONS_MIN = offsetof(struct beton_merge_options, page_size),
 };
 
 struct beton_writer {
@@ -251,4 +253,31 @@ int beton_writer_keep(const void *bytes, uint64_t size,
 					    .width = (uint16_t)info.width,
 					    .height = (uint16_t)info.height };
 	return 0;
+}
+
+int beton_merge(const char *const *paths, size_t num_paths, const char *path,
+		const struct beton_merge_options *options, uint64_t *samples)
+{
+	struct beton_merge_options o;
+	struct merge_options merge;
+	struct merge_result result;
+	struct log log;
+	int r = sized_take(&o, sizeof(o), options, MERGE_OPTIONS_MIN);
+
+	if (r)
+		return r;
+	if (!num_paths || o.keep_numbers < 0 || o.keep_numbers > 1)
+		return -EINVAL;
+	log_init(&log, o.log, o.log_arg);
+	merge = (struct merge_options){
+		.page_size = o.page_size,
+		.keep_numbers = o.keep_numbers,
+		.progress = o.progress,
+		.arg = o.progress_arg,
+	};
+	r = merge_files(paths, num_paths, path, &merge, &log, &result);
+	log_fini(&log);
+	if (!r && samples)
+		*samples = result.samples;
+	return r;
 }

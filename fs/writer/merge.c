@@ -2,6 +2,7 @@
 #include "fs/writer/merge.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -416,12 +417,23 @@ static int show_progress(const struct merge *m)
 	return o->progress ? o->progress(o->arg, m->done, m->samples) : 0;
 }
 
+/* Like cp, lets the kernel read farther ahead. */
+static void expect_all(const struct dataset *ds)
+{
+	uint64_t at, left;
+	int fd = source_descriptor(ds->source, 0, &at, &left);
+
+	if (fd >= 0)
+		posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+}
+
 static int copy_part(struct merge *m, struct copy *c, const struct part *part)
 {
 	uint64_t samples = part->ds->format.samples, n;
 	int r;
 
 	m->part = part;
+	expect_all(part->ds);
 	r = copy_from(c, part->ds, part->from);
 	for (uint64_t i = 0; i < samples && !r; i += n) {
 		n = min_u64(STEP, samples - i);

@@ -206,6 +206,56 @@ BETON_API int beton_writer_encode(const struct beton_writer_recipe *recipe,
 BETON_API int beton_writer_keep(const void *bytes, uint64_t size,
 				struct beton_writer_value *out);
 
+/* Zero-initialize the struct, then set `size` and the members you need. 0 is
+   the default of every member. */
+struct beton_merge_options {
+	size_t size;	    /* sizeof(struct beton_merge_options) */
+	uint32_t page_size; /* power of two, 2 MiB to 2 GiB; 0: the largest
+			       page size of the files, at least 2 MiB */
+	/* 1: keep integers as they are, and take the class names of the first
+	   file that has any. 0: renumber classes by name. */
+	int32_t keep_numbers;
+	beton_log_fn *log; /* every failure; NULL: discard messages */
+	void *log_arg;
+	/* Called now and then, in your thread, with the number of samples so
+	   far. Return 0 to continue. If you return a negative errno value,
+	   beton_merge() ends with it. NULL: not called. */
+	int (*progress)(void *arg, uint64_t done, uint64_t total);
+	void *progress_arg;
+};
+
+/*
+ * Makes one dataset of several files without re-encoding anything.
+ *
+ * The samples follow each other in the order of the files. The first file
+ * determines the fields, and the others need the same ones, by name and type,
+ * in any order. Classes are united by name as in beton-merge(1).
+ *
+ *   paths       `num_paths` files or patterns, such as "part-*.beton"
+ *   path        name of the new file; an existing one is replaced when the new
+ *               file is complete. To append to a dataset, give its name here
+ *               and in paths[0].
+ *   options     NULL is not allowed
+ *   samples     receives the number of samples; NULL: not needed
+ *
+ * Returns 0, or
+ *   -EINVAL            the fields or class names of the files do not match,
+ *                      an option is invalid, or `path` is also a file of
+ *                      `paths` after the first one
+ *   -EOPNOTSUPP        a field of your own type cannot be copied
+ *   -ESTALE            another program changed the file to append to
+ *   -BETON_ECORRUPT    a sample is damaged
+ *   -BETON_ETOOLARGE   a sample does not fit into a page of options->page_size
+ *   -BETON_ENOTBETON   a file is not a dataset
+ *
+ * and errors of files, such as -ENOENT and -ENOSPC. After an error, an existing
+ * file is unchanged.
+ */
+BETON_API int beton_merge(const char *const *paths, size_t num_paths,
+			  const char *path,
+			  const struct beton_merge_options *options,
+			  uint64_t *samples);
+
 #ifdef __cplusplus
 }
 #endif

@@ -118,12 +118,74 @@ static void invalid_arguments_are_refused(void)
 	beton_writer_abort(NULL);
 }
 
+struct merging {
+	unsigned messages;
+	uint64_t done;
+	uint64_t total;
+	int result; /* of count_samples() */
+};
+
+static void count_messages(void *arg, enum beton_log_level level,
+			   const char *message)
+{
+	struct merging *m = arg;
+
+	m->messages += level == BETON_LOG_ERROR && *message;
+}
+
+static int count_samples(void *arg, uint64_t done, uint64_t total)
+{
+	struct merging *m = arg;
+
+	CHECK(done > m->done && done <= total);
+	m->done = done;
+	m->total = total;
+	return m->result;
+}
+
+/* `path` has SAMPLES samples; appends them to themselves. */
+static void files_are_merged(void)
+{
+	const struct beton_dataset_options o = { .size = sizeof(o) };
+	const char *const paths[] = { path, path };
+	struct merging m = { .messages = 0 };
+	struct beton_merge_options merge = {
+		.size = sizeof(merge),
+		.log = count_messages,
+		.log_arg = &m,
+		.progress = count_samples,
+		.progress_arg = &m,
+	};
+	struct beton_dataset *ds;
+	uint64_t samples = 7;
+
+	CHECK(beton_merge(paths, 0, path, &merge, &samples) == -EINVAL);
+	merge.keep_numbers = 2;
+	CHECK(beton_merge(paths, 1, path, &merge, &samples) == -EINVAL);
+	merge.keep_numbers = 0;
+	merge.page_size = 3 << 20;
+	CHECK(beton_merge(paths, 1, path, &merge, NULL) == -EINVAL);
+	CHECK(m.messages == 1 && samples == 7);
+	merge.page_size = 0;
+	m.result = -ECANCELED;
+	CHECK(beton_merge(paths, 1, path, &merge, &samples) == -ECANCELED);
+	CHECK(m.messages == 1 && samples == 7 && m.done == SAMPLES);
+	m = (struct merging){ .messages = 0 };
+	CHECK(!beton_merge(paths, 2, path, &merge, &samples));
+	CHECK(!m.messages && samples == 2 * SAMPLES);
+	CHECK(m.done == 2 * SAMPLES && m.total == 2 * SAMPLES);
+	CHECK(!beton_dataset_open(path, &o, &ds));
+	CHECK(beton_dataset_samples(ds) == 2 * SAMPLES);
+	beton_dataset_close(ds);
+}
+
 int main(void)
 {
 	int fd = mkstemp(path);
 
 	CHECK(fd >= 0 && !close(fd));
 	written_values_are_read_back();
+	files_are_merged();
 	invalid_arguments_are_refused();
 	CHECK(!unlink(path));
 	return 0;
