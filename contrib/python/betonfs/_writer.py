@@ -32,7 +32,7 @@ _TYPES = {"float": 0, "int": 1, "image": 2, "bytes": 3, "array": 4, "json": 5,
 _SHAPED = ("array", "ragged")
 
 # <beton/writer.h>
-_PAGE_MIN, _PAGE_SIZE, _PAGE_MAX = 2 << 20, 8 << 20, 2 << 30
+_PAGE_MIN, _PAGE_SIZE, PAGE_MAX = 2 << 20, 8 << 20, 2 << 30
 _SIDE_MAX = 0xffff
 _NAME_MAX = 16
 _THREADS_MAX = 4096
@@ -487,11 +487,11 @@ def indexed(encoder: Any, samples: Any, numbers: Sequence[int],
                 workers)
 
 
-def _refuse_existing(path: str | os.PathLike[str]) -> None:
+def refuse_existing(path: str | os.PathLike[str], call: str = "write") -> None:
     """Raise FileExistsError if there is something at the path."""
     if os.path.lexists(path):
-        raise make(errno.EEXIST, f"{os.fspath(path)} exists; write() replaces "
-                   "it with overwrite=True")
+        raise make(errno.EEXIST, f"{os.fspath(path)} exists; {call}() "
+                   "replaces it with overwrite=True")
 
 
 def _too_large(number: int, values: tuple[Any, ...], page_size: int) -> str:
@@ -502,8 +502,8 @@ def _too_large(number: int, values: tuple[Any, ...], page_size: int) -> str:
     page = _PAGE_MIN
     while page < sum(sizes):
         page *= 2
-    cure = f"write it with page_size={page}" if page <= _PAGE_MAX else \
-        f"page_size= is at most {_PAGE_MAX}"
+    cure = f"write it with page_size={page}" if page <= PAGE_MAX else \
+        f"page_size= is at most {PAGE_MAX}"
     return (f"sample {number}: its {sum(sizes)} bytes are larger than a page "
             f"of {page_size or _PAGE_SIZE}; {cure}")
 
@@ -537,7 +537,7 @@ def fill(writer: _beton.Writer, values: AbstractContextManager[Values], n: int,
                     _append(writer, value, written, page_size)
                 written += 1
         if new is not None:
-            _refuse_existing(new)
+            refuse_existing(new)
         writer.finish()
     except BaseException:
         writer.abort()
@@ -736,9 +736,9 @@ def write(
     overwrite = truth("overwrite", overwrite) or append
     progress = truth("progress", progress)
     workers = whole("workers", workers, 0, _THREADS_MAX)
-    page_size = whole("page_size", page_size, 0, _PAGE_MAX)
+    page_size = whole("page_size", page_size, 0, PAGE_MAX)
     if not overwrite:
-        _refuse_existing(path)
+        refuse_existing(path)
     head: list[Any] = []
     rest: Iterator[Any] = iter(())
     by_number = hasattr(samples, "__getitem__") and hasattr(samples, "__len__")
