@@ -95,14 +95,14 @@ isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)
 # The programs. The linker takes only the objects that each one refers to.
 prog_src   := $(call in,fs/namespace fs/zerocopy fs/mount \
-              $(addprefix loader/tools/,ui machine picture input combine mkfs top gallery doctor beton))
+              $(addprefix loader/tools/,ui machine picture formats input combine mkfs top gallery doctor beton))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 man        := $(sort $(wildcard $(foreach n,1 5 7 8,fs/*/*.$n loader/*/*.$n loader/tools/*/*.$n)))
 
 # Libraries that the programs use if they are installed: NAME=PACKAGE of
 # pkg-config. The sources see HAVE_NAME.
-optional   := WEBP=libwebp
+optional   := WEBP=libwebp TIFF=libtiff-4 HEIF=libheif JXL=libjxl
 found      := $(foreach o,$(optional),$(shell $(PKG_CONFIG) --exists $(lastword $(subst =, ,$o)) && echo $o))
 found_pkgs := $(foreach o,$(found),$(lastword $(subst =, ,$o)))
 found_cflags := $(foreach o,$(found),-DHAVE_$(firstword $(subst =, ,$o))) $(call pkg,--cflags,$(found_pkgs))
@@ -161,12 +161,12 @@ $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 $(call obj,$(call in,fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(call in,loader/tools/picture loader/tools/input loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(found_cflags)
 
-fuzz_libs = $(base_libs) $(call pkg,--libs,libpng) $(found_libs)
+fuzz_libs = $(base_libs) $(call pkg,--libs,libpng zlib) $(found_libs)
 base_cflags := $(call pkg,--cflags,libjpeg libpng jansson liblz4)
 base_libs := $(call pkg,--libs,libjpeg libpng jansson liblz4) -ldl -lm -lpthread
 $(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) -Wl,--version-script=loader/libbeton.map $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
-$(BUILD)/mkfs.beton: private LDLIBS += $(call pkg,--libs,libpng) $(found_libs)
+$(BUILD)/mkfs.beton $(BUILD)/test_picture $(filter $(BUILD)/test_input_%,$(units)): private LDLIBS += $(call pkg,--libs,libpng zlib) $(found_libs)
 $(so) $(python_dir)/$(SONAME) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
 
 $(python_objs): $(BUILD)/python.flags

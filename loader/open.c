@@ -373,6 +373,7 @@ static int start_loader(struct beton_loader *l, const char *path,
 		.choice = { .cache_size = o->cache_size,
 			    .cold_size = o->cold_size ? o->cold_size
 						      : CACHE_COLD_AUTO },
+		.verify = o->verify,
 		.rank = o->rank,
 		.world_size = o->world_size ? o->world_size : 1,
 	};

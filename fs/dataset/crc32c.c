@@ -15,7 +15,7 @@
 
 /* --- by tables --- */
 
-/* What four bits become after 4 * (row + 1) further bits. */
+/* The CRC of four bits after 4 * (row + 1) further bits. */
 static const uint32_t nibbles[16][16] = {
 	{
 		0x00000000,

@@ -20,7 +20,7 @@ uint32_t crc32c_by_table(uint32_t crc, const void *bytes, size_t size);
 /*
  * If one flipped bit among `size` bytes explains why their CRC is `found` and
  * not `expected`, sets *byte and *bit (0 is the lowest) to its position. Among
- * other damages of 1 MiB, one in 500 looks like one flipped bit.
+ * other damages of 64 KiB, one in 8000 looks like one flipped bit.
  */
 bool crc32c_flipped_bit(uint32_t found, uint32_t expected, size_t size,
 			size_t *byte, unsigned *bit);

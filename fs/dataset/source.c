@@ -42,6 +42,11 @@ void source_cancel(struct source *source, struct source_request *request)
 	source->ops->cancel(source, request);
 }
 
+const struct counters *source_reads(const struct source *source)
+{
+	return source->inner ? source_reads(source->inner) : &source->reads;
+}
+
 void source_wait_init(struct source_wait *wait)
 {
 	pthread_mutex_init(&wait->lock, NULL);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of a dataset, read in ranges, asynchronously. The only source so
- * far is a local file, or several of them, read by pread(). They are never
- * mapped, because a file that shrinks under a mapping kills its reader. Each
- * kind of source is a row of source_ops. source_submit() itself reads what is
- * in the page cache. Threads read the rest, and everything that bypasses the
- * page cache. They are started while requests wait, so that a device has many
- * reads at once.
+ * The bytes of a dataset, read in ranges, asynchronously. It is a
+ * local file, or several of them, read by pread(). They are never mapped,
+ * because a file that shrinks under a mapping kills its reader. Each kind of
+ * source is a row of source_ops; the one of verify.h reads another source.
+ * source_submit() itself reads what is in the page cache. Threads read the
+ * rest, and everything that bypasses the page cache. They are started while
+ * requests wait, so that a device has many reads at once.
  */
 #ifndef FS_DATASET_SOURCE_H
 #define FS_DATASET_SOURCE_H
@@ -54,6 +54,7 @@ struct source_request {
 	size_t got;
 	uint64_t since_ns; /* when it began to wait for a thread */
 	bool queued;
+	void *front; /* of a source in front of another one */
 };
 
 struct source_ops {
@@ -80,6 +81,7 @@ struct source {
 	/* Requests that went to the device, not to the page cache. Here
 	   room_wait_ns is the time that requests waited for a thread. */
 	struct counters reads;
+	struct source *inner; /* NULL, or the source that this one reads */
 };
 
 /*
@@ -116,6 +118,9 @@ int source_descriptor(const struct source *source, uint64_t off, uint64_t *at,
 /* Returns whether direct requests bypass the page cache. The first call tries
    it. */
 bool source_is_direct(const struct source *source);
+
+/* Returns the counters of the source that reads the files. */
+const struct counters *source_reads(const struct source *source);
 
 /* Counts unfinished requests, and waits until there are none. */
 struct source_wait {

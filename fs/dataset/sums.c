@@ -17,7 +17,10 @@ typedef unsigned long long ull;
 
 enum {
 	THREADS_MAX = 64,
-	/* Blocks that are read to tell a damaged dataset from another one. */
+	/* Bytes per read of a scan: a multiple of blocks. */
+	PIECE = 1 << 20,
+	/* Blocks that are read to distinguish a damaged dataset from another.
+	 */
 	PROBES = 16,
 	TAIL_SIZE = 4, /* the CRC of the side file */
 };
@@ -94,7 +97,7 @@ struct scan {
 	uint64_t size;
 	sums_block_fn *fn;
 	void *arg;
-	atomic_uint_fast64_t next; /* block that no thread has taken */
+	atomic_uint_fast64_t next; /* piece that no thread has taken */
 	atomic_int result;	   /* of the first failure */
 };
 
@@ -104,7 +107,7 @@ static int scan_failed(struct scan *s, uint64_t off, const char *why, int error)
 	return error;
 }
 
-static int read_block(struct scan *s, uint8_t *to, size_t n, uint64_t off)
+static int read_bytes(struct scan *s, uint8_t *to, size_t n, uint64_t off)
 {
 	size_t got = 0;
 	ssize_t some;
@@ -124,27 +127,31 @@ static int read_block(struct scan *s, uint8_t *to, size_t n, uint64_t off)
 	return 0;
 }
 
-static int scan_block(struct scan *s, uint64_t block, uint8_t *buf)
+static int scan_piece(struct scan *s, uint64_t off, uint8_t *buf)
 {
-	uint64_t off = block * SUMS_BLOCK;
-	size_t n = min_u64(SUMS_BLOCK, s->size - off);
-	int r = read_block(s, buf, n, off);
+	size_t size = min_u64(PIECE, s->size - off), n;
+	int r = read_bytes(s, buf, size, off);
 
-	return r ? r : s->fn(s->arg, block, crc32c(0, buf, n));
+	for (size_t at = 0; at < size && !r; at += n) {
+		n = min_u64(SUMS_BLOCK, size - at);
+		r = s->fn(s->arg, (off + at) / SUMS_BLOCK,
+			  crc32c(0, buf + at, n));
+	}
+	return r;
 }
 
-static void *scan_blocks(void *arg)
+static void *scan_pieces(void *arg)
 {
 	struct scan *s = arg;
-	cleanup_free uint8_t *buf = malloc(SUMS_BLOCK);
-	uint64_t num = blocks_of(s->size), block;
+	cleanup_free uint8_t *buf = malloc(PIECE);
 	int r = buf ? 0 : -ENOMEM, none = 0;
+	uint64_t piece;
 
 	while (!r && !atomic_load(&s->result)) {
-		block = atomic_fetch_add(&s->next, 1);
-		if (block >= num)
+		piece = atomic_fetch_add(&s->next, 1);
+		if (piece > (s->size - 1) / PIECE)
 			break;
-		r = scan_block(s, block, buf);
+		r = scan_piece(s, piece * PIECE, buf);
 	}
 	if (r)
 		atomic_compare_exchange_strong(&s->result, &none, r);
@@ -160,9 +167,9 @@ static void scan_on_threads(struct scan *s, unsigned threads)
 	threads = threads ? threads : thread_usable_cpus();
 	threads = (unsigned)min_u64(threads,
 				    min_u64(blocks_of(s->size), THREADS_MAX));
-	while (n + 1 < threads && !thread_start(&others[n], scan_blocks, s))
+	while (n + 1 < threads && !thread_start(&others[n], scan_pieces, s))
 		n++;
-	scan_blocks(s);
+	scan_pieces(s);
 	while (n)
 		pthread_join(others[--n], NULL);
 }
@@ -199,7 +206,8 @@ int sums_scan(const char *path, uint64_t size, unsigned threads,
 		return fd;
 	}
 	posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-	scan_on_threads(&s, threads);
+	if (size)
+		scan_on_threads(&s, threads);
 	if (atomic_load(&s.result) == -ENOMEM)
 		log_error(log, "%s: out of memory", path);
 	return atomic_load(&s.result);
@@ -232,8 +240,9 @@ static int sums_of(const struct dataset *ds, unsigned threads,
 	r = reserve(s, s->num);
 	if (r) {
 		log_error(ds->log, "%s: %s", dataset_path(ds),
-			  r == -EFBIG ? "larger than 16 TiB, the limit of sums"
-				      : "out of memory");
+			  r == -EFBIG
+				  ? "larger than 4 TiB, the limit of checksums"
+				  : "out of memory");
 		return r;
 	}
 	return sums_scan(dataset_path(ds), s->size, threads, take_block, making,
@@ -373,7 +382,7 @@ static int read_side(const char *side, struct log *log, uint8_t **out,
 	*out = malloc(*size + 1);
 	if (!*out)
 		return -ENOMEM;
-	r = read_block(&scan, *out, *size, 0);
+	r = read_bytes(&scan, *out, *size, 0);
 	if (r)
 		free(*out);
 	return r;
@@ -405,21 +414,37 @@ int sums_load(const char *path, struct log *log, struct sums **out)
 	return side ? load_side(side, log, out) : -ENOMEM;
 }
 
-/* Returns whether any of some blocks all over the dataset is right. */
-static bool has_right_block(const struct sums *s, const struct dataset *ds)
+/* Returns whether a block of the dataset is right; `buf` has SUMS_BLOCK bytes.
+ */
+static bool is_right(const struct sums *s, const struct dataset *ds,
+		     uint64_t block, uint8_t *buf)
+{
+	size_t n = sums_block_size(s, block);
+
+	return !source_read(ds->source, buf, n, block * SUMS_BLOCK) &&
+	       !sums_check(s, block, buf, n);
+}
+
+/* How much of a dataset with another fingerprint is right. */
+enum match { MATCHES_NOWHERE, MATCHES_SOMEWHERE, MATCHES_IN_HEADER };
+
+/* Looks at the blocks of the header and the descriptors, and at some blocks all
+   over the file. */
+static enum match match_of(const struct sums *s, const struct dataset *ds)
 {
 	cleanup_free uint8_t *buf = malloc(SUMS_BLOCK);
-	uint64_t probes = min_u64(s->num, PROBES), block;
-	size_t n;
+	uint64_t probes = min_u64(s->num, PROBES), block = 0;
 
+	while (buf && block * SUMS_BLOCK < ds->format.meta_off &&
+	       is_right(s, ds, block, buf))
+		block++;
+	if (block * SUMS_BLOCK >= ds->format.meta_off)
+		return MATCHES_IN_HEADER;
 	for (uint64_t i = 0; i < probes && buf; i++) {
-		block = i * s->num / probes;
-		n = sums_block_size(s, block);
-		if (!source_read(ds->source, buf, n, block * SUMS_BLOCK) &&
-		    !sums_check(s, block, buf, n))
-			return true;
+		if (is_right(s, ds, i * s->num / probes, buf))
+			return MATCHES_SOMEWHERE;
 	}
-	return false;
+	return MATCHES_NOWHERE;
 }
 
 static int check_dataset(const struct sums *s, const char *path,
@@ -434,12 +459,21 @@ static int check_dataset(const struct sums *s, const char *path,
 	}
 	if (!memcmp(s->fingerprint, ds->fingerprint, sizeof(s->fingerprint)))
 		return 0;
-	if (has_right_block(s, ds)) {
+	switch (match_of(s, ds)) {
+	case MATCHES_IN_HEADER:
+		log_warning(
+			log,
+			"%s: damaged: its header is right, but its fingerprint is not the one of %s.sums: run fsck.beton, or restore it from a copy",
+			path, path);
+		return 0;
+	case MATCHES_SOMEWHERE:
 		log_error(
 			log,
-			"%s: damaged in its header or tables, because its fingerprint is not the one of %s.sums, although other blocks are right: run fsck.beton, or restore it from a copy",
+			"%s: damaged in its header: some blocks are right, but its fingerprint is not the one of %s.sums: run fsck.beton, or restore it from a copy",
 			path, path);
 		return -BETON_ECORRUPT;
+	case MATCHES_NOWHERE:
+		break;
 	}
 	log_error(
 		log,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checksums of a dataset file, in a side file X.beton.sums (beton(5)): the
- * CRC-32C of each MiB, the size and the fingerprint of the dataset, and a
- * CRC-32C of the side file itself.
+ * CRC-32C of each block of 64 KiB, the size and the fingerprint of the dataset,
+ * and a CRC-32C of the side file itself.
  *
  * A struct sums is immutable once it is complete; then all functions that take
- * a const one are thread-safe. It takes 4 bytes for each MiB of the dataset.
+ * a const one are thread-safe. It takes 64 bytes for each MiB of the dataset.
  */
 #ifndef FS_DATASET_SUMS_H
 #define FS_DATASET_SUMS_H
@@ -13,11 +13,12 @@
 #include "fs/dataset/dataset.h"
 
 enum {
-	SUMS_BLOCK = 1 << 20,
+	/* Small, because reads of single samples have to read whole blocks. */
+	SUMS_BLOCK = 64 << 10,
 	SUMS_VERSION = 1,
 	SUMS_HEAD_SIZE = 40,
-	/* Bounds the memory for hostile side files: 64 MiB, for 16 TiB. */
-	SUMS_BLOCKS_MAX = 1 << 24,
+	/* Bounds the memory for hostile side files: 256 MiB, for 4 TiB. */
+	SUMS_BLOCKS_MAX = 1 << 26,
 	SUMS_WHY_SIZE = 160,
 };
 
@@ -45,10 +46,10 @@ int sums_add(struct sums *s, const void *bytes, size_t n);
 typedef int sums_block_fn(void *arg, uint64_t block, uint32_t crc);
 
 /*
- * Reads the first `size` bytes of a file in blocks, on `threads` threads (0: as
- * many as there are CPUs), and passes each block's CRC to `fn`. Takes
- * SUMS_BLOCK bytes of memory per thread. Failures are logged: -errno of open()
- * and read(), -EIO if the file is shorter, -ENOMEM.
+ * Reads the first `size` bytes of a file in large pieces, on `threads` threads
+ * (0: as many as there are CPUs), and passes each block's CRC to `fn`. Takes 1
+ * MiB of memory per thread. Failures are logged: -errno of open() and read(),
+ * -EIO if the file is shorter, -ENOMEM.
  */
 int sums_scan(const char *path, uint64_t size, unsigned threads,
 	      sums_block_fn *fn, void *arg, struct log *log);
@@ -83,8 +84,9 @@ int sums_parse(const uint8_t *bytes, size_t size, struct sums **out,
 
 /*
  * Like sums_load(), and checks that the sums are those of this dataset, which
- * is one file. Logged: -ESTALE if its size or its fingerprint differs,
- * -BETON_ECORRUPT if the fingerprint differs although some blocks are right.
+ * is one file. Logged: -ESTALE if its size differs, or if its fingerprint does
+ * and no block is right; -BETON_ECORRUPT if its header is damaged. If only
+ * other parts are damaged, it logs a warning and succeeds.
  */
 int sums_open(const char *path, const struct dataset *ds, struct log *log,
 	      struct sums **out);
@@ -107,7 +109,7 @@ int sums_check(const struct sums *s, uint64_t block, const void *bytes,
 /*
  * Writes what is wrong with a block whose CRC is `crc`: its number, its offsets
  * in the file, both CRCs, and the position of the flipped bit if one bit
- * explains the difference. Takes up to 0.1 s.
+ * explains the difference. Takes some milliseconds.
  */
 void sums_explain(const struct sums *s, uint64_t block, uint32_t crc,
 		  char why[SUMS_WHY_SIZE]);

@@ -200,6 +200,13 @@ static void view_row(struct batch *b, uint32_t index, const uint8_t *record,
 	}
 }
 
+static void view_alone(struct batch *b, uint32_t index, uint8_t *record)
+{
+	int r = dataset_records(b->vfile.ds, b->ids[index], 1, record);
+
+	view_row(b, index, record, r);
+}
+
 /* Returns the number of consecutive samples of the dataset from `index` on, at
    most `max`. */
 static uint32_t run_length(const struct batch *b, uint32_t index, uint64_t max)
@@ -225,8 +232,14 @@ static int view_samples(struct batch *b)
 	for (uint32_t index = 0; index < b->samples; index += n) {
 		n = run_length(b, index, max);
 		r = dataset_records(b->vfile.ds, b->ids[index], n, records);
-		for (uint32_t i = 0; i < n; i++)
-			view_row(b, index + i, records + i * itemsize, r);
+		for (uint32_t i = 0; i < n; i++) {
+			/* A part of the records may be readable. */
+			if (r && n > 1)
+				view_alone(b, index + i, records);
+			else
+				view_row(b, index + i, records + i * itemsize,
+					 r);
+		}
 	}
 	return 0;
 }

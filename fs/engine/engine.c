@@ -25,6 +25,8 @@ enum {
 	SLOTS_PART = 2,
 	LAYOUTS_PART = 16,
 	CACHE_PART = 8,
+	/* Verified datasets may take this part of the budget. */
+	VERIFY_SHARE = 16,
 	/* The most bytes of cached layouts: 64 of 4000 samples with 64
 	   fields. */
 	LAYOUT_BYTES_MAX = 64 << 20,
@@ -77,6 +79,7 @@ struct engine {
 	uint64_t slot_bytes;   /* the most */
 	uint64_t slot_reserve; /* after use */
 	struct budget *budget;
+	uint64_t verify_bytes; /* taken for BUDGET_VERIFY */
 	struct slots *slots;
 	struct plan *plan;
 	struct cache *cache; /* NULL: the kernel's */
@@ -730,6 +733,28 @@ static int keep_datasets(struct engine *e, const struct engine_options *o)
 	return 0;
 }
 
+/* Gives memory to datasets that are verified. */
+static int open_verify(struct engine *e)
+{
+	uint64_t budget = e->choice.mode == CACHE_PROCESS ? e->choice.cache_size
+							  : half_of_memory();
+	uint64_t share = budget / VERIFY_SHARE / max_u64(1, e->num_datasets);
+	uint64_t bytes;
+	int r = 0;
+
+	for (size_t i = 0; i < e->num_datasets && !r; i++) {
+		bytes = verify_set_memory(e->datasets[i], share);
+		r = budget_take(e->budget, BUDGET_VERIFY, bytes, 0);
+		e->verify_bytes += r ? 0 : bytes;
+	}
+	if (r)
+		log_error(
+			e->log,
+			"verify: %zu datasets need over %llu bytes of memory: raise cache_size",
+			e->num_datasets, (unsigned long long)budget);
+	return r;
+}
+
 /* Chooses the caches, and how much memory this process may use. */
 static int open_budget(struct engine *e, const struct engine_options *o)
 {
@@ -766,6 +791,8 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	r = open_budget(e, options);
 	if (!r)
 		r = keep_datasets(e, options);
+	if (!r)
+		r = open_verify(e);
 	if (!r)
 		r = plan_open(max_u64(READ_AHEAD_MIN,
 				      min_u64(READ_AHEAD_MAX,
@@ -831,6 +858,7 @@ void engine_close(struct engine *e)
 	plan_close(e->plan);
 	for (size_t i = 0; i < LAYOUTS_MAX; i++)
 		batch_put(&e->cached[i]);
+	budget_give(e->budget, BUDGET_VERIFY, e->verify_bytes);
 	budget_close(e->budget);
 	pthread_cond_destroy(&e->finished);
 	pthread_cond_destroy(&e->queued);
@@ -876,7 +904,8 @@ static void stage_stats(struct engine *e, struct engine_stats *out)
 	struct counters_sum *s = out->stages;
 
 	for (size_t i = 0; i < e->num_datasets; i++)
-		counters_sum(&s[ENGINE_SOURCE], &e->datasets[i]->source->reads);
+		counters_sum(&s[ENGINE_SOURCE],
+			     source_reads(e->datasets[i]->source));
 	if (e->cache)
 		counters_sum(&s[ENGINE_CACHE], cache_waits(e->cache));
 	s[ENGINE_CACHE].items =
@@ -888,12 +917,19 @@ static void stage_stats(struct engine *e, struct engine_stats *out)
 
 void engine_stats(struct engine *e, struct engine_stats *out)
 {
+	struct verify_stats verify;
+
 	*out = (struct engine_stats){ 0 };
 	out->direct = atomic_load(&e->direct);
 	slots_stats(e->slots, &out->slots);
 	if (e->cache)
 		cache_stats(e->cache, &out->cache);
 	stage_stats(e, out);
+	for (size_t i = 0; i < e->num_datasets; i++) {
+		verify_stats(e->datasets[i], &verify);
+		out->verify.bytes += verify.bytes;
+		out->verify.bad_blocks += verify.bad_blocks;
+	}
 }
 
 size_t engine_readers(struct engine *e, struct plan_reader *out, size_t max)

@@ -11,6 +11,7 @@
 #define FS_ENGINE_ENGINE_H
 
 #include "fs/cache/choice.h"
+#include "fs/dataset/verify.h"
 #include "fs/engine/plan.h"
 #include "fs/engine/slot.h"
 #include "fs/memory/budget.h"
@@ -86,6 +87,7 @@ struct engine_stats {
 	struct cache_stats cache;
 	uint64_t direct; /* batches collated into memory of their readers */
 	struct counters_sum stages[ENGINE_STAGES];
+	struct verify_stats verify; /* of all datasets */
 };
 
 void engine_stats(struct engine *engine, struct engine_stats *out);

@@ -81,6 +81,9 @@ static const struct opts_row rows[] = {
 	{ "names", OPTS_FLAG, AT(names),
 	  .help = "Show class names below by/, as in\n"
 		  "by/label/207-golden_retriever" },
+	{ "verify", OPTS_FLAG, AT(verify),
+	  .help = "Compare all bytes that are read with the checksums in\n"
+		  "DATASET.sums, and fail damaged samples with EIO" },
 	{ "sandbox", OPTS_CHOICE, AT(sandbox),
 	  .help = "Refuse to mount if the kernel cannot confine the\n"
 		  "daemon" },

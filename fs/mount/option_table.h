@@ -49,6 +49,7 @@ struct options {
 	uint64_t jobs;
 	bool xattr;
 	bool names;
+	bool verify;
 	const char *sandbox; /* "sandbox", "nosandbox"; NULL: neither given */
 	char *log;
 	char *settings;

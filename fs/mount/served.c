@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "fs/dataset/joined.h"
+#include "fs/dataset/verify.h"
 #include "fs/mount/option_text.h"
 #include "fs/util/cleanup.h"
 
@@ -14,6 +15,8 @@ static int open_dataset(struct served *s, struct served_dataset *dataset)
 {
 	int r = joined_open(dataset->path, s->log, &dataset->ds);
 
+	if (!r && s->opts->verify)
+		r = verify_dataset(dataset->ds);
 	switch (-r) {
 	case 0:
 		return EXIT_OK;

@@ -156,6 +156,12 @@ static const struct metric totals[] = {
 	  "Requests for memory that failed." },
 	{ "budget.waits", "budget_waits", NULL, COUNTER, OF(budget.waits),
 	  "Requests for memory that had to wait." },
+	{ "verify.bytes", "verified_bytes", "bytes", COUNTER,
+	  OF(engine.verify.bytes),
+	  "Bytes of datasets that were compared with checksums." },
+	{ "verify.bad_blocks", "verify_bad_blocks", NULL, COUNTER,
+	  OF(engine.verify.bad_blocks),
+	  "Blocks of datasets that did not match their checksums." },
 #define USE(use, name, help, bulk)                                             \
 	{ "budget.by." name,	"budget_" name "_bytes", "bytes", GAUGE,       \
 	  OF(budget.used[use]), "Used bytes: " help "." },
@@ -408,7 +414,8 @@ static void look_at_stages(const struct stats *stats,
 		else if (f->is_whole)
 			s->sum = f->engine.stages[i];
 		else if (i == ENGINE_SOURCE)
-			counters_sum(&s->sum, &subject->ds->source->reads);
+			counters_sum(&s->sum,
+				     source_reads(subject->ds->source));
 		else
 			continue;
 		describe_stage(s++, i);

@@ -104,6 +104,12 @@ static bool take_shape(struct text *t, struct npy *out)
 	return true;
 }
 
+static bool take_order(struct text *t, struct npy *out)
+{
+	out->fortran = take_word(t, "True");
+	return out->fortran || take_word(t, "False");
+}
+
 static bool take_dict(struct text *t, struct npy *out)
 {
 	unsigned has = 0;
@@ -115,7 +121,7 @@ static bool take_dict(struct text *t, struct npy *out)
 		if (take_word(t, "'descr':") && take_dtype(t, out->dtype))
 			has |= 1;
 		else if (take_word(t, "'fortran_order':") &&
-			 take_word(t, "False"))
+			 take_order(t, out))
 			has |= 2;
 		else if (take_word(t, "'shape':") && take_shape(t, out))
 			has |= 4;
@@ -127,6 +133,11 @@ static bool take_dict(struct text *t, struct npy *out)
 }
 
 bool npy_parse(const void *bytes, size_t size, struct npy *out)
+{
+	return npy_parse_any(bytes, size, out) && !out->fortran;
+}
+
+bool npy_parse_any(const void *bytes, size_t size, struct npy *out)
 {
 	const uint8_t *head = bytes;
 	size_t start = PREFIX, length;

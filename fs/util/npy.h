@@ -22,6 +22,7 @@ struct npy {
 	uint32_t ndim;
 	uint64_t shape[BETON_MAX_NDIM];
 	size_t offset; /* of the elements */
+	bool fortran;  /* the first index varies fastest */
 };
 
 /*
@@ -30,5 +31,8 @@ struct npy {
  * cannot hold. Does not check that all elements are there.
  */
 bool npy_parse(const void *bytes, size_t size, struct npy *out);
+
+/* Like npy_parse(), but accepts Fortran order, too. */
+bool npy_parse_any(const void *bytes, size_t size, struct npy *out);
 
 #endif

@@ -181,6 +181,14 @@ struct beton_loader_options {
 	 * less than others.
 	 */
 	bool no_padding;
+	/*
+	 * If not 0: compare all bytes that are read from a FILE with the
+	 * checksums in FILE.sums, beton(5). Samples in a damaged part of the
+	 * file then fail as damaged samples do, see on_error. Opening fails
+	 * with -ENOENT if there are no checksums, with -ESTALE if they belong
+	 * to another file, and with -EINVAL for a MOUNT without -o verify.
+	 */
+	uint64_t verify;
 };
 
 /* DLPack's device types. */

@@ -122,8 +122,8 @@ struct beton_writer_value {
  *   -EINVAL   a field, the number of samples or an option is invalid; with
  *             options->append, the fields differ from those of the dataset
  *
- * and errors of files, such as -EACCES and -ENOSPC. With options->append, the
- * call copies the samples of the dataset, and may also return the errors of
+ * and errors of files, such as -EACCES and -ENOSPC. If options->append is set,
+ * the call copies the samples of the dataset, and may also return the errors of
  * beton_dataset_open().
  */
 BETON_API int beton_writer_open(const char *path,

@@ -39,6 +39,9 @@ struct feed_options {
 	const char *delivery;
 	/* For a file's engine. */
 	struct cache_choice choice;
+	/* Compare what is read with checksums. A mount must have been mounted
+	   so. */
+	bool verify;
 	/* Identify the loader to the daemon. job may be NULL. */
 	const char *job;
 	uint32_t rank;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fs/dataset/joined.h"
+#include "fs/dataset/verify.h"
 #include "fs/engine/engine.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -105,6 +106,8 @@ static int file_open(const char *path, const struct feed_options *o,
 	f->base.delivery = "in-process";
 	f->base.path = strdup(path);
 	r = f->base.path ? joined_open(path, o->log, &f->ds) : -ENOMEM;
+	if (!r && o->verify)
+		r = verify_dataset(f->ds);
 	options.datasets = &f->ds;
 	if (!r)
 		r = engine_open(&options, &f->engine);
@@ -150,7 +153,7 @@ static void fetch_done(void *arg, int result, struct slot *slot)
 }
 
 static int collate(struct file_feed *f, struct batch *batch,
-		    const struct buffer *into)
+		   const struct buffer *into)
 {
 	const struct dest dest = { into->bytes, into->capacity };
 	struct fetched fetched = { .result = 0 };

@@ -491,6 +491,35 @@ static int mount_find_subset(struct feed *feed, const struct subset_ref *ref)
 
 /* --- opening --- */
 
+/* Returns whether a line of the text is the word. */
+static bool has_line(const char *text, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
+		if (strcspn(text, "\n") == n && !memcmp(text, word, n))
+			return true;
+	}
+	return false;
+}
+
+static int check_verify(struct mount_feed *m)
+{
+	cleanup_free char *text = NULL;
+	uint64_t size;
+	int r = mounted_read_text(m->mounted, ".betonfs/options", &text, &size);
+
+	if (r)
+		return note(m, ".betonfs/options", r);
+	if (has_line(text, "verify"))
+		return 0;
+	log_error(
+		m->base.log,
+		"%s: verify, but the daemon does not verify: mount the dataset with -o verify",
+		m->base.path);
+	return -EINVAL;
+}
+
 static int start(struct mount_feed *m, const struct feed_options *o)
 {
 	bool is_there = false;
@@ -501,6 +530,8 @@ static int start(struct mount_feed *m, const struct feed_options *o)
 	if (!is_there)
 		return FEED_OTHER;
 	r = read_description(m);
+	if (!r && o->verify)
+		r = check_verify(m);
 	if (!r)
 		r = choose_delivery(m, o);
 	if (!r)

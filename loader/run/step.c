@@ -443,8 +443,9 @@ static int run_output(struct step *s, const struct step_plan *plan,
 
 	if (v.error) {
 		describe(s, o->field, row,
-			 v.error == BETON_ECORRUPT ? "its metadata are damaged"
-						   : strerror(v.error),
+			 v.error == BETON_ECORRUPT
+				 ? "its metadata or its bytes are damaged"
+				 : strerror(v.error),
 			 failure);
 		return -v.error;
 	}

@@ -29,7 +29,8 @@ class Options(ctypes.Structure):
                 ("device", ctypes.c_char_p),
                 ("interrupted", ctypes.c_void_p),
                 ("interrupted_arg", ctypes.c_void_p),
-                ("no_padding", ctypes.c_bool)]
+                ("no_padding", ctypes.c_bool),
+                ("verify", ctypes.c_uint64)]
 
 
 class Tensor(ctypes.Structure):

@@ -23,6 +23,9 @@ LIBRARIES = {
                 "libjpeg-turbo-devel"),
     "libpng": ("libpng-dev", "libpng16-16t64", "libpng1.6", "libpng-devel"),
     "libwebp": ("libwebp-dev", "libwebp7", None, None),
+    "libtiff-4": ("libtiff-dev", "libtiff6", None, None),
+    "libheif": ("libheif-dev", "libheif1", None, None),
+    "libjxl": ("libjxl-dev", "libjxl0.11", None, None),
     "jansson": ("libjansson-dev", "libjansson4", "jansson", "jansson-devel"),
     "liblz4": ("liblz4-dev", "liblz4-1", "lz4", "lz4-devel"),
 }
@@ -52,7 +55,9 @@ def linked():
     """pkg-config's names of what the Makefile links, and of the library's."""
     programs = {name for found in
                 re.findall(r"\(call pkg,--libs,([^)]*)\)", MAKEFILE)
-                for name in found.split()}
+                for name in found.split() if not name.startswith("$")}
+    optional = re.search(r"^optional +:= (.*)$", MAKEFILE, re.M)[1]
+    programs |= set(re.findall(r"=(\S+)", optional))
     library = re.search(r"^base_libs := \$\(call pkg,--libs,([^)]*)\)",
                         MAKEFILE, re.M)[1].split()
     return programs, set(library)

@@ -169,7 +169,7 @@ def test_the_texts_can_be_read_by_all(data, mount):
             assert frozen(b"".join(f.readlines())) == whole
     top = stats(mnt)
     assert list(top) == ["version", "uptime_s", "cache", "slots", "budget",
-                         "stages", "delivery", "streams", "jobs"]
+                         "verify", "stages", "delivery", "streams", "jobs"]
     assert top["version"] == 1 and top["cache"]["mode"] == "os"
     assert top["cache"]["amplification"] == 0
     assert not (mnt / ".betonfs/stats").exists()

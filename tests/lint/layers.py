@@ -42,7 +42,7 @@ LAYERS = """
     loader/run
     loader
     loader/tools/ui loader/tools/machine
-    loader/tools/picture
+    loader/tools/picture loader/tools/formats
     loader/tools/input
     loader/tools/combine
     loader/tools/top loader/tools/gallery loader/tools/doctor loader/tools/mkfs
@@ -59,7 +59,7 @@ FACE = {
     "fs/memory": "*",
     "fs/metrics": "counters histogram jobs openmetrics rank_figures trace",
     "fs/order": "draws order spec spec_text subset",
-    "fs/dataset": "class_names crc32c dataset field format group joined source sums value_file vfile",
+    "fs/dataset": "class_names crc32c dataset field format group joined source sums value_file verify vfile",
     "fs/writer": "*",
     "fs/cache": "arena cache choice",
     "fs/engine": "batch_place engine zerocopy_message pool settings",
@@ -95,6 +95,7 @@ FACE = {
     "loader/tools/gallery": "gallery",
     "loader/tools/doctor": "estimate look report trials watch",
     "loader/tools/picture": "picture",
+    "loader/tools/formats": "*",
     "loader/tools/input": "directory input",
     "loader/tools/combine": "split outputs partition",
     "loader/tools/mkfs": "",
@@ -109,7 +110,10 @@ ONLY = {
     "jpeglib.h": ["loader/codec/*"],
     "lz4.h": ["fs/cache/cold.c", "loader/tools/ui/features.c"],
     "png.h": ["loader/codec/png.c", "loader/tools/picture/*"],
-    "webp/decode.h": ["loader/tools/picture/*"],
+    "webp/decode.h": ["loader/tools/picture/webp.c"],
+    "tiffio.h": ["loader/tools/picture/tiff.c"],
+    "libheif/heif.h": ["loader/tools/picture/heif.c"],
+    "jxl/decode.h": ["loader/tools/picture/jxl.c"],
 }
 # Files that make writes: the list of operations, and a file as a string.
 GENERATED = {"ops.inc"}
@@ -121,7 +125,7 @@ PAIRS = [
 ]
 ROOMS_MAX = 16
 # A table with a file for each row.
-ROOMS_ANY = {"loader/ops"}
+ROOMS_ANY = {"loader/ops", "loader/tools/input"}
 SPDX = "/* SPDX-License-Identifier: Apache-2.0 */"
 
 RANK = {f: i for i, line in enumerate(LAYERS.split("\n")) for f in line.split()}

@@ -8,7 +8,7 @@
 
 enum { SIZE = 40000 };
 
-/* One bit at a time, as the definition says. */
+/* The definition: one bit at a time. */
 static uint32_t model(uint32_t crc, const uint8_t *p, size_t size)
 {
 	crc = ~crc;

@@ -123,6 +123,20 @@ static void headers_are_read(void)
 	CHECK(!npy_parse("\x93NUMPY\1", 7, &npy) && !npy_parse("", 0, &npy));
 }
 
+static void fortran_order_is_read_if_wanted(void)
+{
+	char head[NPY_HEADER_MAX];
+	const uint64_t shape[] = { 2, 3 };
+	size_t size = npy_header(head, "<i2", 2, shape);
+	struct npy npy;
+
+	CHECK(npy_parse_any(head, size, &npy) && !npy.fortran);
+	memcpy(strstr(head + 10, "False"), "True ", 5);
+	CHECK(npy_parse_any(head, size, &npy) && npy.fortran);
+	CHECK(npy.offset == size && npy.shape[1] == 3);
+	CHECK(!npy_parse(head, size, &npy));
+}
+
 static void written_arrays_are_read_back(void)
 {
 	const uint64_t shape[] = { 5, 0, 7 };
@@ -141,5 +155,6 @@ int main(void)
 	the_longest_npy_header_fits();
 	headers_are_read();
 	written_arrays_are_read_back();
+	fortran_order_is_read_if_wanted();
 	return 0;
 }

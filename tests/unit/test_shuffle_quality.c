@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "fs/order/spec_text.h"
+#include "fs/util/rng.h"
 #include "loader/tools/beton/shuffle_quality.h"
 #include "tests/unit/t.h"
 
@@ -93,6 +94,88 @@ static void failures_and_empty_epochs_are_reported(void)
 	CHECK(!shuffle_quality_measure(&spec, NULL, NULL, &q));
 }
 
+/* --- the order on disk --- */
+
+static struct shuffle_quality_on_disk on_disk(uint64_t samples,
+					      shuffle_quality_label *label)
+{
+	struct shuffle_quality_on_disk d;
+
+	CHECK(!shuffle_quality_look_at_disk(samples, label, NULL, &d));
+	CHECK(d.samples == (samples < 65536 ? samples : 65536));
+	return d;
+}
+
+static int one_label(void *arg, uint64_t sample, int64_t *label)
+{
+	(void)arg;
+	(void)sample;
+	*label = 7;
+	return 0;
+}
+
+static int shuffled_label(void *arg, uint64_t sample, int64_t *label)
+{
+	(void)arg;
+	*label = (int64_t)(rng_mix(sample) % CLASSES);
+	return 0;
+}
+
+static int label_in_runs(void *arg, uint64_t sample, int64_t *label)
+{
+	return shuffled_label(arg, sample / 32, label);
+}
+
+static int ascending_label(void *arg, uint64_t sample, int64_t *label)
+{
+	(void)arg;
+	*label = (int64_t)(sample >> 20);
+	return 0;
+}
+
+static int descending_label(void *arg, uint64_t sample, int64_t *label)
+{
+	(void)arg;
+	*label = -(int64_t)(sample >> 20);
+	return 0;
+}
+
+static void orders_on_disk_are_told_apart(uint64_t samples)
+{
+	struct shuffle_quality_on_disk d = on_disk(samples, one_label);
+
+	CHECK(d.order == DISK_UNIFORM);
+	d = on_disk(samples, shuffled_label);
+	CHECK(d.order == DISK_SHUFFLED && fabs(d.run - 1.01) < 0.01);
+	CHECK(fabs(d.shuffled_run - 1.01) < 0.01);
+	d = on_disk(samples, label_in_runs);
+	CHECK(d.order == DISK_RUNS && fabs(d.run - 32.3) < 2);
+	CHECK(fabs(d.shuffled_run - 1.01) < 0.01);
+	d = on_disk(samples, sorted_label);
+	CHECK(d.order == DISK_SORTED);
+}
+
+/* Runs that are longer than the inspected parts. */
+static void long_runs_are_found(void)
+{
+	struct shuffle_quality_on_disk d =
+		on_disk((uint64_t)1 << 30, ascending_label);
+
+	CHECK(d.order == DISK_SORTED);
+	d = on_disk((uint64_t)1 << 30, descending_label);
+	CHECK(d.order == DISK_RUNS && d.run > 1000);
+}
+
+static void too_few_samples_have_no_order(void)
+{
+	struct shuffle_quality_on_disk d;
+
+	CHECK(shuffle_quality_look_at_disk(0, one_label, NULL, &d) == -ENODATA);
+	CHECK(shuffle_quality_look_at_disk(1, one_label, NULL, &d) == -ENODATA);
+	CHECK(!shuffle_quality_look_at_disk(2, one_label, NULL, &d));
+	CHECK(shuffle_quality_look_at_disk(9, bad_label, NULL, &d) == -EIO);
+}
+
 int main(void)
 {
 	a_sequential_order_does_not_mix_classes();
@@ -100,5 +183,9 @@ int main(void)
 	quasi_random_is_between_sequential_and_random();
 	without_labels_gaps_are_measured();
 	failures_and_empty_epochs_are_reported();
+	orders_on_disk_are_told_apart(20000);
+	orders_on_disk_are_told_apart(10000000);
+	long_runs_are_found();
+	too_few_samples_have_no_order();
 	return 0;
 }

@@ -169,7 +169,7 @@ static void a_side_file_is_read_back(void)
 
 	bytes = whole_file(side, &size);
 	CHECK(size == 44 + 4 * s->num && !memcmp(bytes, "betonsum", 8));
-	CHECK(load32(bytes + 8) == 1 && load32(bytes + 12) == 1 << 20);
+	CHECK(load32(bytes + 8) == 1 && load32(bytes + 12) == 1 << 16);
 	CHECK(load64(bytes + 16) == s->size);
 	CHECK(!memcmp(bytes + 24, ds->fingerprint, 16));
 	for (uint64_t i = 0; i < s->num; i++)
@@ -226,7 +226,7 @@ static void damaged_side_files_are_refused(void)
 /* A number of blocks that the side file's size cannot bear, its CRC right. */
 static void hostile_numbers_are_refused(void)
 {
-	static const uint64_t sizes[] = { 1, 1 << 20, UINT64_MAX,
+	static const uint64_t sizes[] = { 1, 1 << 16, UINT64_MAX,
 					  (uint64_t)1 << 63,
 					  (uint64_t)1 << 44 };
 	uint8_t bytes[44] = "betonsum";
@@ -234,7 +234,7 @@ static void hostile_numbers_are_refused(void)
 	struct sums *s;
 
 	store32(bytes + 8, 1);
-	store32(bytes + 12, 1 << 20);
+	store32(bytes + 12, 1 << 16);
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
 		store64(bytes + 16, sizes[i]);
 		store32(bytes + 40, crc32c(0, bytes, 40));
@@ -270,19 +270,25 @@ static void sums_of_another_file_are_refused(void)
 
 	log_init(&log, hear, &heard);
 	CHECK(!sums_save(s, path, NULL) && !open_again(&log, false));
+	CHECK(!open_again(&log, true));
+	CHECK(heard.lines == 1 && strstr(heard.last, "its header is right"));
+
+	s->crc[0] ^= 1;
+	CHECK(!sums_save(s, path, NULL));
 	CHECK(open_again(&log, true) == -BETON_ECORRUPT);
-	CHECK(heard.lines == 1 && strstr(heard.last, "damaged in its header"));
+	CHECK(heard.lines == 2 && strstr(heard.last, "damaged in its header"));
+	s->crc[0] ^= 1;
 
 	for (uint64_t i = 0; i < s->num; i++)
 		s->crc[i] ^= 1;
 	CHECK(!sums_save(s, path, NULL));
 	CHECK(open_again(&log, true) == -ESTALE);
-	CHECK(heard.lines == 2 && strstr(heard.last, "of another file"));
+	CHECK(heard.lines == 3 && strstr(heard.last, "of another file"));
 
 	s->size--;
 	CHECK(!sums_save(s, path, NULL));
 	CHECK(open_again(&log, false) == -ESTALE);
-	CHECK(heard.lines == 3 && strstr(heard.last, "fsck.beton --sums"));
+	CHECK(heard.lines == 4 && strstr(heard.last, "fsck.beton --sums"));
 	CHECK(!unlink(side));
 	sums_free(s);
 	log_fini(&log);

@@ -225,6 +225,11 @@ class Loader(Epochs):
         synthetic data for measuring: "constant", "memory" or "synthetic(...)",
         see beton-synthetic(7). `pinned` limits the pinned memory for a GPU, in
         bytes.
+    verify
+        Compare all bytes that are read from a FILE with the checksums in
+        FILE.sums, which ``fsck.beton --sums FILE`` makes. Samples in a damaged
+        part of the file fail; `on_error` selects how. A MOUNT must have been mounted
+        with ``-o verify`` (default: False).
 
     Raises
     ------
@@ -303,6 +308,7 @@ class Loader(Epochs):
         job: str | None = None,
         source: str | None = None,
         pinned: int = 0,
+        verify: bool = False,
         shuffle: bool | None = None,
         num_workers: int | None = None,
         generator: Any = None,
@@ -371,7 +377,7 @@ class Loader(Epochs):
                                subset=part.key),
                 subset=part.file, device=device_text(device),
                 source=source, cache=cache, delivery=delivery, job=job,
-                cache_size=cache_size, cold_size=cold_size, pinned=pinned,
+                cache_size=cache_size, cold_size=cold_size, pinned=pinned, verify=verify,
                 epoch=epoch, prefetch=prefetch, rank=self.rank,
                 workers=workers if num_workers is None else num_workers,
                 world_size=self.world_size, on_error=error, no_padding=pads == 1,

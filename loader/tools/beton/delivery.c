@@ -28,6 +28,7 @@ void reading_apply(const struct reading *reading, struct log *log,
 	out->cache = cache[reading->cache];
 	out->cache_size = reading->cache_size;
 	out->cold_size = reading->cold_size;
+	out->verify = reading->verify;
 	out->log = pass_message;
 	out->log_arg = log;
 }

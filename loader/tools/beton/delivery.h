@@ -10,6 +10,7 @@ struct reading {
 	unsigned cache;
 	uint64_t cache_size;
 	uint64_t cold_size;
+	bool verify;
 };
 
 /* Rows of an option table; AT(reading.MEMBER) is the offset of a member. */
@@ -32,7 +33,10 @@ struct reading {
 	{ "cold-size", .kind = OPTION_SIZE, AT(reading.cold_size), \
 	  .max = UINT64_MAX - 1, .argument = "SIZE", \
 	  .help = "Limit the compressed tier of that cache to SIZE " \
-		  "(default: used where it pays)" }
+		  "(default: used where it pays)" }, \
+	{ "verify", .kind = OPTION_FLAG, AT(reading.verify), \
+	  .help = "Compare what is read from a FILE with the checksums in " \
+		  "FILE.sums" }
 
 /* Rows of the same name in all of these commands. */
 #define SPEC_ROWS \

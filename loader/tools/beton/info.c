@@ -44,8 +44,8 @@ static const struct option_row rows[] = {
 	  .max = GALLERY_IMAGES_MAX, .argument = "N",
 	  .help = "Show at most N images on the HTML page (default: 100)" },
 	{ "json", .kind = OPTION_FLAG, AT(json),
-	  .help = "Print the contents of dataset.json; with --spec, the "
-		  "resolved spec and its shuffle quality" },
+	  .help = "Print the contents of dataset.json and the order on disk; "
+		  "with --spec, the resolved spec and its shuffle quality" },
 };
 
 static const struct info_options defaults = { .thumbnails = 100 };
@@ -282,9 +282,85 @@ static void print_field(json_t *f)
 	putchar('\n');
 }
 
-static void print_human(const struct subject *s)
+/* The order on disk by the label, and the default orders upon it. */
+struct on_disk {
+	struct shuffle_quality_on_disk disk;
+	struct shuffle_quality quality; /* of quasi_random */
+	uint32_t batch;
+};
+
+static const char *const disk_orders[] = {
+	[DISK_UNIFORM] = "uniform",
+	[DISK_SORTED] = "sorted",
+	[DISK_RUNS] = "runs",
+	[DISK_SHUFFLED] = "shuffled",
+};
+
+/* -ENODATA: there is no label, or nothing to compare. */
+static int look_at_disk(struct subject *s, struct on_disk *out)
+{
+	const struct spec_facts facts = {
+		.samples = number(s, "samples"),
+		.data_bytes = number(s, "data_bytes"),
+	};
+	char why[SPEC_WHY_SIZE];
+	struct spec spec;
+	int r;
+
+	if (!s->ds || !s->label ||
+	    spec_parse("order=quasi_random,drop_last=0", &facts, &spec, why))
+		return -ENODATA;
+	out->batch = (uint32_t)min_u64(spec.batch, facts.samples);
+	r = shuffle_quality_look_at_disk(facts.samples, label_of, s,
+					 &out->disk);
+	return r ? r
+		 : shuffle_quality_measure(&spec, label_of, s, &out->quality);
+}
+
+static void print_order_on_disk(const struct subject *s,
+				const struct on_disk *o)
+{
+	switch (o->disk.order) {
+	case DISK_UNIFORM:
+		printf("on disk: all samples have one %s\n", s->label);
+		return;
+	case DISK_SORTED:
+		printf("on disk: sorted by %s", s->label);
+		break;
+	case DISK_RUNS:
+		printf("on disk: runs of %.0f samples with one %s", o->disk.run,
+		       s->label);
+		break;
+	case DISK_SHUFFLED:
+		printf("on disk: %s is shuffled", s->label);
+		break;
+	}
+	printf("; classes in a batch of %u: %.1f with order=quasi_random, %.1f with order=random\n",
+	       o->batch, o->quality.spec.mean, o->quality.random.mean);
+}
+
+/* Adds the order on disk to the schema, unless there is no label, or the labels
+   cannot be read. */
+static void add_order_on_disk(struct subject *s)
+{
+	struct on_disk o;
+
+	if (look_at_disk(s, &o))
+		return;
+	json_object_set_new(
+		s->schema, "on_disk",
+		json_pack("{s:s, s:s, s:f, s:f, s:I, s:i, s:f, s:f}", "field",
+			  s->label, "order", disk_orders[o.disk.order], "run",
+			  o.disk.run, "shuffled_run", o.disk.shuffled_run,
+			  "inspected", (json_int_t)o.disk.samples, "batch",
+			  (int)o.batch, "quasi_random", o.quality.spec.mean,
+			  "random", o.quality.random.mean));
+}
+
+static void print_human(struct subject *s)
 {
 	typedef unsigned long long ull;
+	struct on_disk o;
 	json_t *f;
 	size_t i;
 
@@ -294,6 +370,8 @@ static void print_human(const struct subject *s)
 	       (ull)number(s, "pages"), (ull)number(s, "page_size"));
 	json_array_foreach(json_object_get(s->schema, "fields"), i, f)
 		print_field(f);
+	if (!look_at_disk(s, &o))
+		print_order_on_disk(s, &o);
 }
 
 /* The files of a mount do not contain the offsets of values in the dataset. */
@@ -332,6 +410,7 @@ static int info(const struct invocation *call)
 	} else if (!r && o->spec) {
 		r = print_spec(&s, o);
 	} else if (!r && o->json) {
+		add_order_on_disk(&s);
 		json_dumpf(s.schema, stdout, JSON_INDENT(2));
 		putchar('\n');
 	} else if (!r) {

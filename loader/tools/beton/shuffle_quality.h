@@ -4,7 +4,8 @@
  * compared with the random order of the same seed. If the dataset has a label,
  * the measure is the number of classes in a batch. Otherwise it is the entropy,
  * in bits, of the gaps between neighboring ids, by the power of two of their
- * size.
+ * size. Also the order of the labels on disk, on which the quality of orders
+ * that read runs of samples depends.
  */
 #ifndef LOADER_TOOLS_BETON_SHUFFLE_QUALITY_H
 #define LOADER_TOOLS_BETON_SHUFFLE_QUALITY_H
@@ -32,5 +33,26 @@ struct shuffle_quality {
 int shuffle_quality_measure(const struct spec *spec,
 			    shuffle_quality_label *label, void *arg,
 			    struct shuffle_quality *out);
+
+/* How the samples follow each other on disk, by their labels. */
+enum disk_order {
+	DISK_UNIFORM, /* all labels are equal */
+	DISK_SORTED,  /* no label is less than the one before */
+	DISK_RUNS,    /* equal labels are neighbors more often than by chance */
+	DISK_SHUFFLED, /* as often as by chance */
+};
+
+struct shuffle_quality_on_disk {
+	enum disk_order order;
+	uint64_t samples; /* that were inspected */
+	double run;	  /* mean length of runs of equal labels, in samples */
+	double shuffled_run; /* of the same labels in random order */
+};
+
+/* Inspects up to 65536 samples, in parts that are spread evenly. -ENODATA if
+   there are fewer than two samples, or the error of `label`. */
+int shuffle_quality_look_at_disk(uint64_t samples, shuffle_quality_label *label,
+				 void *arg,
+				 struct shuffle_quality_on_disk *out);
 
 #endif

@@ -72,7 +72,7 @@ static void close_beton(struct input *in)
 static int find_mounted(const char *mount, struct log *log, char **out)
 {
 	cleanup_free char *path = NULL, *text = NULL;
-	char *line = NULL;
+	char *line = NULL, *rest;
 	size_t size;
 	int r = asprintf(&path, "%s/.betonfs/options", mount) < 0 ? -ENOMEM : 0;
 
@@ -81,7 +81,8 @@ static int find_mounted(const char *mount, struct log *log, char **out)
 		log_error(log, "%s: %s", mount, strerror(-r));
 		return r;
 	}
-	for (char *at = text; (at = strsep(&text, "\n"));)
+	rest = text;
+	for (char *at = text; (at = strsep(&rest, "\n"));)
 		if (!strncmp(at, "dataset=", 8))
 			line = at + 8;
 	*out = line ? strdup(line) : NULL;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "loader/tools/input/scan.h"
+#include "loader/tools/picture/picture.h"
 
 /* The mask of an image is as small as a PNG of labels can be. */
 static const uint64_t MASK_MAX = (uint64_t)1 << 28;
@@ -67,6 +68,7 @@ static int add_fields(struct directory *d)
 static int scan_paths(struct directory *d, const struct input_path *paths,
 		      size_t num_paths)
 {
+	char names[PICTURE_LIST_SIZE];
 	int r = 0;
 
 	for (size_t i = 0; i < num_paths && !r; i++)
@@ -74,9 +76,9 @@ static int scan_paths(struct directory *d, const struct input_path *paths,
 	r = r ? r : scan_finish(&d->scan);
 	if (!r && !d->scan.num_files) {
 		log_error(d->input.log,
-			  "%s: no .jpg, .jpeg, .jpe, .png or "
-			  ".webp files",
-			  num_paths == 1 ? paths[0].path : "the sources");
+			  "%s: no image files: expected names that end in %s",
+			  num_paths == 1 ? paths[0].path : "the sources",
+			  picture_extensions(names));
 		return -ENODATA;
 	}
 	return r;

@@ -133,7 +133,8 @@ struct input_reader {
 	struct input *input;
 };
 
-extern const struct input_kind input_beton, input_directory;
+extern const struct input_kind input_beton, input_directory, input_list,
+	input_manifest, input_numpy, input_tfrecord, input_webdataset;
 
 /* Returns the kinds and sets *n to their number. */
 const struct input_kind *const *input_kinds(size_t *n);

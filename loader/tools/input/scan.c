@@ -11,8 +11,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/tools/input/input.h"
-
-#define EXTENSIONS "jpg|jpeg|jpe|png|webp"
+#include "loader/tools/picture/picture.h"
 
 static const size_t NO_PARENT = SIZE_MAX;
 
@@ -82,7 +81,7 @@ static int find_kind(int dir, const struct dirent *e, enum entry_kind *out)
 	}
 	if (type == DT_DIR)
 		*out = ENTRY_DIR;
-	else if (type == DT_REG && input_has_extension(e->d_name, EXTENSIONS))
+	else if (type == DT_REG && picture_has_extension(e->d_name))
 		*out = ENTRY_IMAGE;
 	return 0;
 }

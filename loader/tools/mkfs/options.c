@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "fs/util/bytes.h"
+#include "loader/tools/picture/picture.h"
 #include "loader/tools/ui/features.h"
 #include "loader/tools/ui/option.h"
 
@@ -147,6 +148,12 @@ static void print_help(const struct option_set *set)
 	       MKFS_PROGRAM, MKFS_PROGRAM, MKFS_PROGRAM, MKFS_PROGRAM);
 }
 
+static void print_version(void)
+{
+	features_print(MKFS_PROGRAM, stdout);
+	picture_print_formats(stdout);
+}
+
 static int check_options(const struct option_set *set,
 			 const struct mkfs_options *o, struct log *log,
 			 int operands)
@@ -193,7 +200,7 @@ bool mkfs_options_answer(const struct mkfs_options *o)
 	if (common->help)
 		print_help(&set);
 	else if (common->version)
-		features_print(MKFS_PROGRAM, stdout);
+		print_version();
 	else if (common->list)
 		option_list(&set, stdout);
 	else if (common->describe)

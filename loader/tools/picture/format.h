@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #include "loader/codec/codec.h"
+#include "loader/jpeg/baseline.h"
+#include "loader/jpeg/upsample.h"
 #include "loader/util/image.h"
 
 enum { PICTURE_MESSAGE_SIZE = 160 };
@@ -21,6 +23,10 @@ struct picture_memory {
 
 struct picture_decoder {
 	struct codec *codec; /* points to memory of the caller */
+	struct baseline *baseline;
+	struct upsample *upsample;
+	uint64_t pixels_max; /* of an image: PICTURE_PIXELS_MAX, or less for
+				tests */
 	struct picture_memory decoded;
 	struct picture_memory turned;
 	char message[PICTURE_MESSAGE_SIZE];
@@ -39,7 +45,23 @@ struct picture_found {
 typedef int picture_decode_fn(struct picture_decoder *d, const uint8_t *bytes,
 			      size_t size, struct picture_found *out);
 
-picture_decode_fn picture_decode_jpeg, picture_decode_png, picture_decode_webp;
+/* picture_probe() of a JPEG. */
+int picture_jpeg_probe(struct picture_decoder *d, const uint8_t *bytes,
+		       size_t size, uint32_t *width, uint32_t *height);
+
+/* One file format: each file beside this one has one, or two. */
+struct picture_format {
+	const char *name;	/* "PNG" */
+	const char *extensions; /* lower case, a space between them */
+	bool (*matches)(const uint8_t *bytes, size_t size);
+	picture_decode_fn *decode; /* NULL: built without its library */
+	const char *package; /* of Debian, with the headers of its library;
+				NULL: no build lacks the format */
+};
+
+extern const struct picture_format picture_jpeg, picture_png, picture_webp,
+	picture_gif, picture_bmp, picture_tiff, picture_avif, picture_heic,
+	picture_jxl;
 
 /* Stores the reason why a picture is refused. Returns `error`. */
 int picture_refuse(struct picture_decoder *d, int error, const char *format,

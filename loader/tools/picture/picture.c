@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -59,10 +60,10 @@ int picture_reserve(struct picture_decoder *d, uint32_t width, uint32_t height,
 		return picture_refuse(d, -EFBIG,
 				      "%u x %u pixels; a side may have %d",
 				      width, height, PICTURE_SIDE_MAX);
-	if ((uint64_t)width * height > PICTURE_PIXELS_MAX)
-		return picture_refuse(d, -EFBIG,
-				      "%u x %u pixels; an image may have %d",
-				      width, height, PICTURE_PIXELS_MAX);
+	if ((uint64_t)width * height > d->pixels_max)
+		return picture_refuse(
+			d, -EFBIG, "%u x %u pixels; an image may have %llu",
+			width, height, (unsigned long long)d->pixels_max);
 	r = grow_memory(d, &d->decoded, (size_t)width * height * 3);
 	if (r)
 		return r;
@@ -163,60 +164,95 @@ static int turn_image(struct picture_decoder *d, unsigned orientation,
 
 /* --- formats ------------------------------------------------------------- */
 
-int picture_decode_jpeg(struct picture_decoder *d, const uint8_t *bytes,
-			size_t size, struct picture_found *out)
-{
-	struct codec_info info = { 0 };
-	int r = codec_probe(d->codec, bytes, size, &info);
-
-	if (r)
-		return picture_refuse(d, r, "%s", codec_message(d->codec));
-	r = picture_reserve(d, info.width, info.height, &out->image);
-	if (r)
-		return r;
-	r = codec_decode(d->codec, bytes, size,
-			 &(struct rect){ 0, 0, info.width, info.height },
-			 &out->image);
-	if (r)
-		return picture_refuse(d, r, "%s", codec_message(d->codec));
-	out->orientation = info.orientation;
-	out->plain = info.baseline && info.color != CODEC_CMYK;
-	return 0;
-}
-
-static bool is_jpeg(const uint8_t *bytes, size_t size)
-{
-	return size >= 3 && memcmp(bytes, "\xff\xd8\xff", 3) == 0;
-}
-
-static bool is_png(const uint8_t *bytes, size_t size)
-{
-	return size >= 8 && memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) == 0;
-}
-
-static bool is_webp(const uint8_t *bytes, size_t size)
-{
-	return size >= 12 && memcmp(bytes, "RIFF", 4) == 0 &&
-	       memcmp(bytes + 8, "WEBP", 4) == 0;
-}
-
-static const struct picture_format {
-	bool (*matches)(const uint8_t *bytes, size_t size);
-	picture_decode_fn *decode;
-} formats[] = {
-	{ is_jpeg, picture_decode_jpeg },
-	{ is_png, picture_decode_png },
-	{ is_webp, picture_decode_webp },
+static const struct picture_format *const formats[] = {
+	&picture_jpeg, &picture_png,  &picture_webp, &picture_gif, &picture_bmp,
+	&picture_tiff, &picture_avif, &picture_heic, &picture_jxl,
 };
 
 static const struct picture_format *find_format(const uint8_t *bytes,
 						size_t size)
 {
 	for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
-		if (formats[i].matches(bytes, size))
-			return &formats[i];
+		if (formats[i]->matches(bytes, size))
+			return formats[i];
 	}
 	return NULL;
+}
+
+/* Moves *at to the next word, and returns its length, which is 0 at the
+   end. */
+static size_t next_word(const char **at)
+{
+	*at += strspn(*at, " ");
+	return strcspn(*at, " ");
+}
+
+bool picture_has_extension(const char *name)
+{
+	const char *dot = strrchr(name, '.'), *e;
+	size_t n;
+
+	if (!dot)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+		for (e = formats[i]->extensions; (n = next_word(&e)); e += n)
+			if (strlen(dot) == n && !strncasecmp(dot, e, n))
+				return true;
+	return false;
+}
+
+/* Appends a word of n bytes to a list in `out`. */
+static void add_word(char out[PICTURE_LIST_SIZE], const char *word, size_t n,
+		     bool last)
+{
+	size_t used = strlen(out);
+
+	snprintf(out + used, PICTURE_LIST_SIZE - used, "%s%.*s",
+		 !used	? ""
+		 : last ? " or "
+			: ", ",
+		 (int)n, word);
+}
+
+const char *picture_extensions(char out[PICTURE_LIST_SIZE])
+{
+	const char *e;
+	size_t n;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+		for (e = formats[i]->extensions; (n = next_word(&e)); e += n)
+			add_word(out, e, n,
+				 i + 1 == ARRAY_LEN(formats) && !e[n]);
+	return out;
+}
+
+void picture_print_formats(FILE *out)
+{
+	for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
+		const struct picture_format *f = formats[i];
+
+		if (!f->package)
+			continue;
+		fputs("  ", out);
+		for (const char *c = f->name; *c; c++)
+			fputc(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c,
+			      out);
+		fprintf(out, ": %s%s\n", f->decode ? "yes" : "no: needs ",
+			f->decode ? "" : f->package);
+	}
+}
+
+static int refuse_unknown(struct picture_decoder *d, size_t size)
+{
+	char names[PICTURE_LIST_SIZE] = "";
+
+	if (!size)
+		return picture_refuse(d, -EBADMSG, "an empty file");
+	for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+		add_word(names, formats[i]->name, strlen(formats[i]->name),
+			 i + 1 == ARRAY_LEN(formats));
+	return picture_refuse(d, -EBADMSG, "not a %s image", names);
 }
 
 /* --- the module ---------------------------------------------------------- */
@@ -224,18 +260,27 @@ static const struct picture_format *find_format(const uint8_t *bytes,
 int picture_decoder_open(struct codec *codec, struct picture_decoder **out)
 {
 	struct picture_decoder *d = calloc(1, sizeof(*d));
+	int r;
 
 	if (!d)
 		return -ENOMEM;
 	d->codec = codec;
-	*out = d;
-	return 0;
+	d->pixels_max = PICTURE_PIXELS_MAX;
+	r = baseline_open(&d->baseline);
+	r = r ? r : upsample_open(&d->upsample);
+	if (r)
+		picture_decoder_close(d);
+	else
+		*out = d;
+	return r;
 }
 
 void picture_decoder_close(struct picture_decoder *d)
 {
 	if (!d)
 		return;
+	baseline_close(d->baseline);
+	upsample_close(d->upsample);
 	free(d->decoded.bytes);
 	free(d->turned.bytes);
 	free(d);
@@ -254,9 +299,12 @@ int picture_decode(struct picture_decoder *d, const uint8_t *bytes, size_t size,
 	int r;
 
 	if (!format)
-		return picture_refuse(d, -EBADMSG, "%s",
-				      size ? "not a JPEG, PNG or WebP image"
-					   : "an empty file");
+		return refuse_unknown(d, size);
+	if (!format->decode)
+		return picture_refuse(d, -ENOTSUP,
+				      "built without support for %s: install "
+				      "%s and build again",
+				      format->name, format->package);
 	r = format->decode(d, bytes, size, &found);
 	if (!r && found.orientation > 1)
 		r = turn_image(d, found.orientation, &found.image);
@@ -265,4 +313,13 @@ int picture_decode(struct picture_decoder *d, const uint8_t *bytes, size_t size,
 	out->image = found.image;
 	out->plain = found.plain && found.orientation <= 1;
 	return 0;
+}
+
+int picture_probe(struct picture_decoder *d, const uint8_t *bytes, size_t size,
+		  struct picture_size *out)
+{
+	return picture_jpeg.matches(bytes, size)
+		       ? picture_jpeg_probe(d, bytes, size, &out->width,
+					    &out->height)
+		       : -ENOTSUP;
 }

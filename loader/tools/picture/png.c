@@ -91,8 +91,8 @@ static int read_image(struct picture_decoder *d, png_structp png,
 	return 0;
 }
 
-int picture_decode_png(struct picture_decoder *d, const uint8_t *bytes,
-		       size_t size, struct picture_found *out)
+static int decode_png(struct picture_decoder *d, const uint8_t *bytes,
+		      size_t size, struct picture_found *out)
 {
 	struct input in = { d, bytes, size };
 	png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &in,
@@ -115,3 +115,15 @@ int picture_decode_png(struct picture_decoder *d, const uint8_t *bytes,
 	png_destroy_read_struct(&png, &info, NULL);
 	return r;
 }
+
+static bool is_png(const uint8_t *bytes, size_t size)
+{
+	return size >= 8 && memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) == 0;
+}
+
+const struct picture_format picture_png = {
+	.name = "PNG",
+	.extensions = ".png",
+	.matches = is_png,
+	.decode = decode_png,
+};

@@ -22,15 +22,6 @@ struct feature {
 	void (*print)(FILE *out);
 };
 
-static void print_webp(FILE *out)
-{
-#ifdef HAVE_WEBP
-	fputs("yes", out);
-#else
-	fputs("no", out);
-#endif
-}
-
 static void print_jpeg(FILE *out)
 {
 #ifdef LIBJPEG_TURBO_VERSION
@@ -79,7 +70,6 @@ static const struct feature features[] = {
 	{ "cuda", print_cuda },
 	{ "libjpeg-turbo", print_jpeg },
 	{ "lz4", print_lz4 },
-	{ "webp", print_webp },
 };
 
 void features_print(const char *program, FILE *out)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fs/util/outfile.h"
+#include "loader/util/utf8.h"
 
 enum { CONVERSION_SIZE = 16 };
 
@@ -75,27 +76,6 @@ int html_save(const char *path, struct log *log, html_write_fn *write,
 }
 
 /* --- text ---------------------------------------------------------------- */
-
-/* Returns the bytes of the character at `s`; 0: it is not UTF-8. */
-static size_t utf8_length(const uint8_t *s, size_t size)
-{
-	/* The range of the second byte excludes encodings that are too long,
-	   surrogates, and characters above U+10FFFF. */
-	uint8_t low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
-	uint8_t high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
-	size_t n = s[0] < 0x80			 ? 1
-		   : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-		   : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-		   : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-						 : 0;
-
-	if (n > size || (n > 1 && (s[1] < low || s[1] > high)))
-		return 0;
-	for (size_t i = 2; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	return n;
-}
 
 static bool is_control(const uint8_t *s, size_t n)
 {
