@@ -76,7 +76,7 @@ def chained():
         return error
 
 
-# What makes the exception -> its class, and a part of its message.
+# A function that makes an exception -> its class, and a part of its message.
 RAISED = {
     "own": (lambda: MyError("bad"), MyError, "bad"),
     "of ValueError": (lambda: MyValueError("bad"), MyValueError, "bad"),

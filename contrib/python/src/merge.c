@@ -25,6 +25,17 @@ static void note(void *arg, enum beton_log_level level, const char *message)
 	}
 }
 
+static int report(PyObject *function, uint64_t done, uint64_t total)
+{
+	PyObject *args = Py_BuildValue("(KK)", (unsigned long long)done,
+				       (unsigned long long)total);
+	PyObject *none = args ? PyObject_CallObject(function, args) : NULL;
+
+	Py_XDECREF(args);
+	Py_XDECREF(none);
+	return none ? 0 : -1;
+}
+
 /* Returns -ECANCELED if Python code raised an exception, which stays set. */
 static int progress(void *arg, uint64_t done, uint64_t total)
 {
@@ -33,14 +44,8 @@ static int progress(void *arg, uint64_t done, uint64_t total)
 
 	PyEval_RestoreThread(m->thread);
 	r = PyErr_CheckSignals();
-	if (!r && m->report != Py_None) {
-		PyObject *none = PyObject_CallFunction(
-			m->report, "KK", (unsigned long long)done,
-			(unsigned long long)total);
-
-		r = none ? 0 : -1;
-		Py_XDECREF(none);
-	}
+	if (!r && m->report != Py_None)
+		r = report(m->report, done, total);
 	m->thread = PyEval_SaveThread();
 	return r ? -ECANCELED : 0;
 }

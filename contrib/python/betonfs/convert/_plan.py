@@ -139,7 +139,7 @@ def fields_of(source: Source, asked: str | None) -> list[Field]:
 
 
 class Samples:
-    """What betonfs.write() takes: tuples in the order of the fields."""
+    """Samples for betonfs.write(): tuples in the order of the fields."""
 
     def __init__(self, source: Source, fields: Sequence[Field], n: int,
                  keep: int | None) -> None:

@@ -31,7 +31,7 @@ class Column:
     name: str
     # The default type of its field; None: no field can store it.
     type: Type
-    # Of which kind it is, for messages.
+    # The name of its kind, for messages.
     kind: str
     # Names of the classes, if it is the number of a class.
     classes: Sequence[str] = field(default=())
