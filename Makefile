@@ -2,7 +2,7 @@
 #
 # make [TARGET] [VARIABLE=VALUE]...
 #
-#   all                    betonfs, mkfs.beton, beton, libbeton.a, libbeton.so (default)
+#   all                    the programs, libbeton.a and libbeton.so (default)
 #   help                   print this list
 #   python                 the Python package in build/python, for PYTHONPATH
 #   sdist                  source distribution of the Python package, in dist/
@@ -95,14 +95,15 @@ isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)
 # The programs. The linker takes only the objects that each one refers to.
 prog_src   := $(call in,fs/namespace fs/zerocopy fs/mount \
-              $(addprefix loader/tools/,ui machine picture formats input combine mkfs top gallery doctor beton))
+              $(addprefix loader/tools/,ui machine picture formats input input/foreign input/parquet combine mkfs fsck top gallery doctor beton))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 man        := $(sort $(wildcard $(foreach n,1 5 7 8,fs/*/*.$n loader/*/*.$n loader/tools/*/*.$n)))
 
 # Libraries that the programs use if they are installed: NAME=PACKAGE of
 # pkg-config. The sources see HAVE_NAME.
-optional   := WEBP=libwebp TIFF=libtiff-4 HEIF=libheif JXL=libjxl
+optional   := WEBP=libwebp TIFF=libtiff-4 HEIF=libheif JXL=libjxl ZSTD=libzstd \
+              HDF5=$(if $(shell $(PKG_CONFIG) --exists hdf5 && echo y),hdf5,hdf5-serial)
 found      := $(foreach o,$(optional),$(shell $(PKG_CONFIG) --exists $(lastword $(subst =, ,$o)) && echo $o))
 found_pkgs := $(foreach o,$(found),$(lastword $(subst =, ,$o)))
 found_cflags := $(foreach o,$(found),-DHAVE_$(firstword $(subst =, ,$o))) $(call pkg,--cflags,$(found_pkgs))
@@ -112,7 +113,7 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 lib   := $(BUILD)/libbeton.a
 so    := $(BUILD)/libbeton.so
 parts := $(BUILD)/programs.a
-progs := $(BUILD)/betonfs $(BUILD)/mkfs.beton $(BUILD)/beton
+progs := $(BUILD)/betonfs $(BUILD)/mkfs.beton $(BUILD)/fsck.beton $(BUILD)/beton
 # Completions for shells, in the same tree as below PREFIX/share.
 bash_dir := $(BUILD)/completions/bash-completion/completions
 zsh_dir  := $(BUILD)/completions/zsh/site-functions
@@ -153,13 +154,14 @@ $(so) $(python_dir)/$(SONAME): $(lib_objs) loader/libbeton.map
 $(parts): $(call obj,$(prog_src))
 $(BUILD)/betonfs: $(call obj,fs/mount/betonfs.c) $(parts) $(lib)
 $(BUILD)/mkfs.beton: $(call obj,loader/tools/mkfs/mkfs.c) $(parts) $(lib)
+$(BUILD)/fsck.beton: $(call obj,loader/tools/fsck/fsck.c) $(parts) $(lib)
 $(BUILD)/beton: $(call obj,loader/tools/beton/beton.c) $(parts) $(lib)
 $(addprefix $(BUILD)/test_,cuda upload device_batch gpu_loader callback machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 
 $(call obj,$(call in,fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
-$(call obj,$(call in,loader/tools/picture loader/tools/input loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(found_cflags)
+$(call obj,$(call in,loader/tools/picture loader/tools/input loader/tools/input/foreign loader/tools/input/parquet loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(found_cflags)
 
 fuzz_libs = $(base_libs) $(call pkg,--libs,libpng zlib) $(found_libs)
 base_cflags := $(call pkg,--cflags,libjpeg libpng jansson liblz4)
@@ -315,7 +317,7 @@ lint: all
 	@python3 tests/lint/words.py
 	@sh tests/lint/spelling.sh
 	@echo "lint: passed"
-e2e: python bench
+e2e: python bench $(BUILD)/test_input_columns
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)
 
 # Harnesses with a main() that replays files, the same for libFuzzer, and the
@@ -367,7 +369,7 @@ endif
 put = $(foreach f,$(2),$(1):$f:$(3)/$(notdir $f))
 real_so := libbeton.so.$(VERSION)
 installed = $(call put,755,$(progs),$(bindir)) \
-  link:$(bindir)/betonfs:$(sbindir)/mount.beton link:$(bindir)/mkfs.beton:$(sbindir)/mkfs.beton \
+  link:$(bindir)/betonfs:$(sbindir)/mount.beton link:$(bindir)/mkfs.beton:$(sbindir)/mkfs.beton link:$(bindir)/fsck.beton:$(sbindir)/fsck.beton \
   $(foreach f,$(completions),644:$f:$(PREFIX)/share/$(patsubst $(BUILD)/completions/%,%,$f)) \
   $(call put,644,$(lib),$(libdir)) 755:$(so):$(libdir)/$(real_so) \
   link:$(libdir)/$(real_so):$(libdir)/$(SONAME) link:$(libdir)/$(SONAME):$(libdir)/libbeton.so \

@@ -395,10 +395,15 @@ CPU_TARGET static uint32_t by_instructions(uint32_t crc, const uint8_t *p,
 }
 
 #elif defined(__aarch64__)
+/* clang 14 declares the functions of arm_acle.h for the whole file or not. */
 #	ifdef __clang__
 #		define CPU_TARGET __attribute__((target("crc")))
+#		define crc_of_word __builtin_arm_crc32cd
+#		define crc_of_byte __builtin_arm_crc32cb
 #	else
 #		define CPU_TARGET __attribute__((target("+crc")))
+#		define crc_of_word __crc32cd
+#		define crc_of_byte __crc32cb
 #	endif
 
 static bool has_instructions(void)
@@ -411,9 +416,9 @@ CPU_TARGET static uint32_t by_instructions(uint32_t crc, const uint8_t *p,
 {
 	crc = ~crc;
 	for (; size >= 8; p += 8, size -= 8)
-		crc = __crc32cd(crc, load64(p));
+		crc = crc_of_word(crc, load64(p));
 	for (; size; p++, size--)
-		crc = __crc32cb(crc, *p);
+		crc = crc_of_byte(crc, *p);
 	return ~crc;
 }
 

@@ -349,6 +349,16 @@ double field_number(const struct field *field, const uint8_t *meta)
 				 : (double)field->type->integer(meta);
 }
 
+/* The view of JSON does not distinguish a text of no bytes from one without a
+   NUL. */
+uint64_t field_stored_size(const struct field *field, const uint8_t *meta,
+			   const struct value *v)
+{
+	return field->type->ends_in_nul
+		       ? load64(meta + field->type->pointer_at + 8)
+		       : v->size;
+}
+
 enum field_column field_column(unsigned id)
 {
 	const struct field_type *type = field_type_by_id(id);
@@ -461,4 +471,9 @@ int field_parse_arguments(struct field *field, const uint8_t *args,
 	}
 	field->array_size = size;
 	return 0;
+}
+
+size_t field_arguments_size(const uint8_t *args)
+{
+	return ARGS_TEXT + (size_t)load64(args + ARGS_TEXT_SIZE);
 }

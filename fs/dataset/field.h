@@ -139,10 +139,19 @@ static inline bool field_has_payload(const struct field *f)
 	       f->type->column != COLUMN_RECORD;
 }
 
+/* Returns the bytes of a payload with its NUL, if it has one. `v` is the view
+   of the metadata. */
+uint64_t field_stored_size(const struct field *field, const uint8_t *meta,
+			   const struct value *v);
+
 /* Sets dtype, ndim, shape and array_size of a field from the arguments in its
    descriptor, 1024 bytes. -EUCLEAN with *why set. */
 int field_parse_arguments(struct field *field, const uint8_t *args,
 			  const char **why);
+
+/* Returns the number of bytes of arguments that field_parse_arguments()
+   accepted; zeros follow. */
+size_t field_arguments_size(const uint8_t *args);
 
 /* Returns the extension of a value's file, with its dot; "" for none. */
 const char *field_extension(const struct field *field, enum beton_mode mode);

@@ -32,6 +32,30 @@ enum {
 /* An inode number has 36 bits for the number of a sample. */
 #define FORMAT_SAMPLES_MAX ((uint64_t)1 << 36)
 
+/* A rule that the header, a descriptor or the layout of a file may break. */
+enum format_rule {
+	FORMAT_RULE_VERSION,
+	FORMAT_RULE_FINISHED,
+	FORMAT_RULE_FIELDS,
+	FORMAT_RULE_PAGE_SIZE,
+	FORMAT_RULE_SAMPLES,
+	FORMAT_RULE_WHOLE, /* the file is not cut off */
+	FORMAT_RULE_TABLE_PLACE,
+	FORMAT_RULE_TYPE,
+	FORMAT_RULE_NAME,
+	FORMAT_RULE_ARGUMENTS,
+	FORMAT_RULE_TABLE_SIZE,
+	FORMAT_RULE_METADATA,
+	FORMAT_RULE_PAGES,
+	FORMAT_RULE_ARRAY_SIZE,
+};
+
+/* Receives every fault, with its values in `why`. */
+struct format_faults {
+	void (*found)(void *arg, enum format_rule rule, const char *why);
+	void *arg;
+};
+
 struct format {
 	uint32_t num_fields;
 	uint32_t page_size;
@@ -75,6 +99,19 @@ int format_parse_fields(struct format *f, const uint8_t *descriptors,
  */
 int format_lay_out(struct format *f, uint32_t custom_size,
 		   uint32_t custom_align, char why[FORMAT_WHY_SIZE]);
+
+/*
+ * Like the three functions above, for a program that reports every fault, not
+ * only the first. format_check_fields() does not lay out records, and ends with
+ * all fields that have a type, also if it found faults. The results are those
+ * of the functions above.
+ */
+int format_check_header(struct format *f, uint64_t file_size,
+			const uint8_t header[FORMAT_HEADER_SIZE],
+			const struct format_faults *faults);
+int format_check_fields(struct format *f, const uint8_t *descriptors,
+			const struct format_faults *faults);
+int format_check_layout(struct format *f, const struct format_faults *faults);
 
 /* Returns whether the size of any field has to be inferred. */
 bool format_has_custom(const struct format *f);

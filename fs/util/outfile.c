@@ -309,6 +309,8 @@ static bool is_own_error(int error)
 	       error == ENOMEM;
 }
 
+/* Does not begin_write_back(), which waits for the disk's queue: the disk could
+   not read the next bytes meanwhile. */
 int64_t outfile_copy(struct outfile *f, int fd, uint64_t from, uint64_t size,
 		     uint64_t off)
 {
@@ -316,7 +318,6 @@ int64_t outfile_copy(struct outfile *f, int fd, uint64_t from, uint64_t size,
 	loff_t in = (loff_t)from, out = (loff_t)off;
 	ssize_t n;
 
-	begin_write_back(f, most);
 	do
 		n = copy_file_range(fd, &in, f->fd, &out, most, 0);
 	while (n < 0 && errno == EINTR);

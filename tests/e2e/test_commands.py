@@ -216,7 +216,7 @@ def test_abbreviations_and_earlier_names_mean_the_same(photos, tmp_path):
 
 
 def test_every_command_has_the_same_name_for_threads():
-    for program in (("mkfs.beton",), *(("beton", c) for c in
+    for program in (("mkfs.beton",), ("fsck.beton",), *(("beton", c) for c in
                                        ("dump", "bench", "doctor",
                                         "optimize"))):
         options = run(*program, "--options").stdout.split()

@@ -88,7 +88,7 @@ def bash(folder):
     needs("bash")
     t = Terminal(["bash", "--norc", "--noprofile", "-i"], folder,
                  [f"source {TREE}/bash-completion/completions/{p}"
-                  for p in ("beton", "betonfs", "mkfs.beton")] +
+                  for p in ("beton", "betonfs", "mkfs.beton", "fsck.beton")] +
                  ["bind 'set bell-style none'",
                   "bind 'set show-all-if-ambiguous on'",
                   "bind 'set completion-query-items 0'",
@@ -115,7 +115,7 @@ def fish(folder):
     def complete(line):
         """`complete -C` gives what Tab offers, one per line."""
         source = "; ".join(f"source {TREE}/fish/vendor_completions.d/{p}.fish"
-                           for p in ("beton", "betonfs", "mkfs.beton"))
+                           for p in ("beton", "betonfs", "mkfs.beton", "fsck.beton"))
         r = subprocess.run(["fish", "--no-config", "-c",
                             f"{source}; complete -C \"{line}\""], cwd=folder,
                            env=dict(environment(), HOME=str(folder)),
@@ -181,7 +181,7 @@ def listing(*command):
                           capture_output=True, text=True).stdout
 
 
-@pytest.mark.parametrize("program", ["beton", "betonfs", "mkfs.beton"])
+@pytest.mark.parametrize("program", ["beton", "betonfs", "mkfs.beton", "fsck.beton"])
 def test_every_option_is_in_every_file(program):
     names = set()
     if program == "beton":

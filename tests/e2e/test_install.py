@@ -78,14 +78,15 @@ def dataset(root, tmp_path_factory):
 
 
 def test_everything_has_its_place(root):
-    for path in ("bin/betonfs", "bin/beton", "bin/mkfs.beton",
+    for path in ("bin/betonfs", "bin/beton", "bin/mkfs.beton", "bin/fsck.beton",
                  "lib/libbeton.a", "lib/libbeton.so", "lib/libbeton.so.0",
                  "lib/pkgconfig/beton.pc", "include/beton/beton.h",
                  "include/beton/loader.h", "include/beton/batch.h"):
         assert (root / "usr" / path).exists(), path
     assert os.access(root / "usr/bin/betonfs", os.X_OK)
     assert os.readlink(root / "usr/sbin/mount.beton") == "../bin/betonfs"
-    assert os.readlink(root / "usr/sbin/mkfs.beton") == "../bin/mkfs.beton"
+    for name in "mkfs.beton", "fsck.beton":
+        assert os.readlink(root / "usr/sbin" / name) == f"../bin/{name}"
     for path in ("bash-completion/completions/beton",
                  "bash-completion/completions/mkfs.beton",
                  "zsh/site-functions/_betonfs",

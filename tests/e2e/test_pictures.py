@@ -5,6 +5,7 @@ import pathlib
 import re
 import shutil
 import struct
+import subprocess
 
 import numpy as np
 import pytest
@@ -365,3 +366,87 @@ def test_damaged_files_are_skipped_in_one_line(tmp_path, suffix):
     assert all(re.search(r"; skipped$", line) for line in lines), lines
     assert any("cut" in line for line in lines)
     betonfile.Beton(tmp_path / "out.beton").check()
+
+
+# --- keep --------------------------------------------------------------------
+
+def jpeg(**how):
+    buffer = io.BytesIO()
+    noisy().resize((90, 70)).save(buffer, "JPEG", quality=90, **how)
+    return buffer.getvalue()
+
+
+def scan_of(data):
+    return data.index(b"\xff\xda") + 14
+
+
+def hurt(data):
+    """The same structure, with codes that are no codes."""
+    at = scan_of(data) + 40
+    return data[:at] + b"\xff\0" * 100 + data[at + 200:]
+
+
+@pytest.fixture
+def source(tmp_path):
+    (tmp_path / "src").mkdir()
+    return tmp_path / "src"
+
+
+def test_keep_does_not_decode_unless_asked(source, tmp_path):
+    data = hurt(jpeg())
+    (source / "1.jpg").write_bytes(data)
+    kept, = make(source, "--mode=keep").images()
+    assert kept.bytes == data and (kept.width, kept.height) == (90, 70)
+    out = tmp_path / "other.beton"
+    refused(run("--mode=keep", "--check", source, out), "1.jpg")
+    refused(run("--mode=jpg", source, out), "1.jpg")
+    (source / "1.jpg").write_bytes(jpeg())
+    kept, = make(source, "--mode=keep", "--check").images()
+    assert kept.bytes == jpeg()
+
+
+BROKEN = {
+    "no end": lambda d: d[:-2],
+    "half": lambda d: d[:len(d) // 2],
+    "empty scan": lambda d: d[:scan_of(d)] + b"\xff\xd9",
+    "short scan": lambda d: d[:scan_of(d) + 10] + b"\xff\xd9",
+    "no tables": lambda d: d.replace(b"\xff\xc4", b"\xff\xef"),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_keep_finds_damaged_structure(source, tmp_path, how):
+    (source / "1.jpg").write_bytes(BROKEN[how](jpeg()))
+    r = run("--mode=keep", "--check", source, tmp_path / "out.beton")
+    assert run("--mode=keep", source, tmp_path / "out.beton").stderr \
+        == r.stderr
+    if how not in ("no end", "no tables"):      # libjpeg has the usual ones
+        refused(r, "1.jpg")
+
+
+@pytest.mark.parametrize("how", [
+    {}, {"subsampling": 0}, {"subsampling": 1}, {"progressive": True}])
+def test_check_changes_no_byte_of_good_files(source, how):
+    (source / "1.jpg").write_bytes(jpeg(**how))
+    (source / "2.jpg").write_bytes(jpeg(exif=b"Exif\0\0II*\0\x08\0\0\0\1\0"
+                                        b"\x12\1\3\0\1\0\0\0\6\0\0\0\0\0\0\0"))
+    save(source / "3.jpg", noisy().convert("L"))
+    save(source / "4.jpg", noisy().convert("CMYK"))
+    assert (make(source, "--mode=keep").data.copy() ==
+            make(source, "--mode=keep", "--check").data).all()
+
+
+@pytest.mark.parametrize("restarts", [1, 3, 8])
+def test_restart_markers_have_their_order(source, restarts):
+    """cjpeg writes them; keep takes them undecoded, and not if one is gone."""
+    if not shutil.which("cjpeg"):
+        pytest.skip("no cjpeg")
+    buffer = io.BytesIO()
+    noisy().resize((90, 70)).save(buffer, "PPM")
+    data = subprocess.run(["cjpeg", "-restart", f"{restarts}B"],
+                          input=buffer.getvalue(), capture_output=True,
+                          check=True).stdout
+    (source / "1.jpg").write_bytes(data)
+    kept, = make(source, "--mode=keep").images()
+    assert kept.bytes == data
+    assert (raw(source)[0] == truth(source / "1.jpg")).all()

@@ -75,6 +75,7 @@ done
 has loader/tools/beton/beton.1 Fl 'commands help version quiet verbose'
 has_only loader/tools/beton/beton.1 Fl "commands $common $every"
 same loader/tools/mkfs/mkfs.beton.8 Fl "$("$build/mkfs.beton" --options)"
+same loader/tools/fsck/fsck.beton.8 Fl "$("$build/fsck.beton" --options)"
 same fs/mount/betonfs.8 Cm "$("$build/betonfs" --options)"
 has fs/mount/betonfs.8 Fl 'help version options quiet verbose'
 for op in loader/ops/*.c; do
@@ -86,7 +87,7 @@ for page in $(find fs loader -name "*.[1578]" | sort); do
     [ -e "$page" ] || continue
     ! command -v mandoc >/dev/null || mandoc -Tlint -W warning "$page" ||
         bad=1
-    for name in $(sed -nE 's/^\.Xr ((mkfs\.)?beton[a-z-]*) ([1578]).*/\1.\3/p' \
+    for name in $(sed -nE 's/^\.Xr ((mkfs\.|fsck\.)?beton[a-z-]*) ([1578]).*/\1.\3/p' \
         "$page" | sort -u); do
         [ "$(find fs loader -name "$name")" ] ||
             complain "$page: there is no page $name"

@@ -44,8 +44,10 @@ LAYERS = """
     loader/tools/ui loader/tools/machine
     loader/tools/picture loader/tools/formats
     loader/tools/input
+    loader/tools/input/foreign
+    loader/tools/input/parquet
     loader/tools/combine
-    loader/tools/top loader/tools/gallery loader/tools/doctor loader/tools/mkfs
+    loader/tools/top loader/tools/gallery loader/tools/doctor loader/tools/mkfs loader/tools/fsck
     loader/tools/beton
 """
 # A directory and all below it -> directories that they never include, whatever
@@ -59,7 +61,8 @@ FACE = {
     "fs/memory": "*",
     "fs/metrics": "counters histogram jobs openmetrics rank_figures trace",
     "fs/order": "draws order spec spec_text subset",
-    "fs/dataset": "class_names crc32c dataset field format group joined source sums value_file verify vfile",
+    "fs/dataset": "alloc_table>loader/tools/fsck class_names crc32c custom_field>loader/tools/fsck dataset field"
+                  " field_names>loader/tools/fsck format group joined source sums value_file verify vfile",
     "fs/writer": "*",
     "fs/cache": "arena cache choice",
     "fs/engine": "batch_place engine zerocopy_message pool settings",
@@ -69,7 +72,7 @@ FACE = {
     "loader/util": "*",
     "loader/jpeg": "baseline entry_index huffman_best upsample *>loader/jpeg",
     "loader/jpeg/isa": "",
-    "loader/codec": "codec exif index marker png recode",
+    "loader/codec": "codec exif index marker png recode structure",
     "loader/resize": "planar resample *>loader/resize axis>loader/grid",
     "loader/resize/isa": "",
     "loader/pixels": "blur byte_map edge enhance field hue place warp *>loader/pixels",
@@ -97,8 +100,11 @@ FACE = {
     "loader/tools/picture": "picture",
     "loader/tools/formats": "*",
     "loader/tools/input": "directory input",
+    "loader/tools/input/foreign": "file values",
+    "loader/tools/input/parquet": "",
     "loader/tools/combine": "split outputs partition",
     "loader/tools/mkfs": "",
+    "loader/tools/fsck": "",
     "loader/tools/beton": "",
 }
 # System headers, and the directories or files that may include them.
@@ -108,8 +114,10 @@ ONLY = {
     "dlfcn.h": ["loader/jit/jit.c", "loader/util/library.c"],
     "link.h": ["loader/util/library.c"],
     "jpeglib.h": ["loader/codec/*"],
-    "lz4.h": ["fs/cache/cold.c", "loader/tools/ui/features.c"],
+    "hdf5.h": ["loader/tools/input/foreign/hdf5.c"],
+    "lz4.h": ["fs/cache/cold.c", "loader/tools/ui/features.c", "loader/tools/input/parquet/*"],
     "png.h": ["loader/codec/png.c", "loader/tools/picture/*"],
+    "zstd.h": ["loader/tools/input/foreign/*", "loader/tools/input/parquet/*"],
     "webp/decode.h": ["loader/tools/picture/webp.c"],
     "tiffio.h": ["loader/tools/picture/tiff.c"],
     "libheif/heif.h": ["loader/tools/picture/heif.c"],

@@ -358,12 +358,19 @@ def test_arguments_have_the_types_of_the_class(convert, tv, tmp_path):
     assert len(dataset) == 5 and dataset[0]["image"].shape == (8, 6, 3)
 
 
+def test_a_split_that_torchvision_lacks(convert, mnist, tmp_path):
+    assert "it has the splits train and test" in convert(
+        "--split=val", f"torchvision://MNIST?root={mnist}",
+        tmp_path / "x.beton", code=2)
+
+
 @pytest.mark.parametrize("source, code, message", [
     ("CIFAR10?root=none", 1, "Dataset not found or corrupted.*downloads "
                              "nothing.*CIFAR10.root='none', download=True"),
     ("CIFAR10?root=none&trian=1", 2, "did you mean `train'"),
     ("CIFAR10?root=none&train=maybe", 2, "expected 1 or 0"),
     ("CIFAR10?root=none&download=1", 2, "leave out download="),
+    ("FakeData?size=3&split=val", 2, "no argument split=; there are size"),
     ("FakeData?size=x", 2, "expected a whole number"),
     ("CIFAR10", 2, "needs root=, for example torchvision://CIFAR10.root=DIR"),
     ("CIFR10?root=none", 2, "did you mean `CIFAR10'"),
@@ -386,7 +393,7 @@ def test_wrong_sources_of_torchvision(convert, tv, tmp_path, monkeypatch,
     (["--quality=101", "a", "b"], "expected a number from 1 to 100"),
     (["--page-size=x", "a", "b"], "expected a size"),
     (["--foo", "a", "b"], "unrecognized arguments: --foo"),
-    (["absent", "b"], "No such file or directory"),
+    (["CIFAR10", "b"], "No such file or directory; datasets of libraries are"),
     (["s3://x", "b"], "hf://NAME or torchvision://CLASS"),
     (["x.tar", "b"], "mkfs.beton reads a WebDataset archive: mkfs.beton x.tar b"),
     (["x.parquet", "b"], "mkfs.beton x.parquet b"),

@@ -317,8 +317,45 @@ static void only_custom_fields_leave_the_layout_open(void)
 	CHECK(f.itemsize == 0);
 }
 
+static void count_fault(void *arg, enum format_rule rule, const char *reason)
+{
+	unsigned *found = arg;
+
+	CHECK(*reason);
+	*found |= 1u << rule;
+}
+
+static void every_fault_of_a_header_is_reported(void)
+{
+	unsigned found = 0;
+	const struct format_faults faults = { count_fault, &found };
+	uint8_t bytes[FORMAT_HEADER_SIZE], d[2 * FORMAT_DESCRIPTOR_SIZE] = { 7 };
+	struct format f;
+
+	store16(bytes, 2);
+	store16(bytes + 2, 0);
+	store32(bytes + 4, 3);
+	store64(bytes + 8, UINT64_MAX);
+	store64(bytes + 16, UINT64_MAX);
+	CHECK(format_check_header(&f, PAGE, bytes, &faults) ==
+	      -BETON_ECORRUPT);
+	CHECK(found == (1u << FORMAT_RULE_FIELDS | 1u << FORMAT_RULE_PAGE_SIZE |
+			1u << FORMAT_RULE_SAMPLES | 1u << FORMAT_RULE_WHOLE));
+	found = 0;
+	store16(bytes + 2, 2);
+	store32(bytes + 4, PAGE);
+	store64(bytes + 8, 10);
+	store64(bytes + 16, 3 * PAGE);
+	CHECK(!format_check_header(&f, 3 * PAGE, bytes, &faults) && !found);
+	d[FORMAT_DESCRIPTOR_SIZE + 1] = 0xff;
+	CHECK(format_check_fields(&f, d, &faults) == -BETON_ECORRUPT);
+	CHECK(found == (1u << FORMAT_RULE_TYPE | 1u << FORMAT_RULE_NAME));
+	format_fini(&f);
+}
+
 int main(void)
 {
+	every_fault_of_a_header_is_reported();
 	a_good_header_is_laid_out();
 	bytes_behind_the_last_entry_are_ignored();
 	other_versions_are_no_datasets();

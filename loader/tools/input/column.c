@@ -11,6 +11,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/tools/input/convert.h"
+#include "loader/tools/picture/picture.h"
 #include "loader/util/utf8.h"
 
 /* Kinds of values. */
@@ -106,8 +107,7 @@ static bool parse_float(const struct cell *cell, double *out)
 
 static unsigned kind_of_text(const struct cell *cell)
 {
-	return input_has_extension(cell->text, CONVERT_IMAGES) ? SEEN_IMAGE
-							       : SEEN_TEXT;
+	return picture_has_extension(cell->text) ? SEEN_IMAGE : SEEN_TEXT;
 }
 
 static unsigned kind_of_csv(const struct cell *cell)

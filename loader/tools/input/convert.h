@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values out of text, and names of image files. */
+/* Values out of text, and the first bytes of image files. */
 #ifndef LOADER_TOOLS_INPUT_CONVERT_H
 #define LOADER_TOOLS_INPUT_CONVERT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Extensions of image files, for input_has_extension(). */
-#define CONVERT_IMAGES                                                         \
-	"jpg|jpeg|jpe|png|webp|gif|bmp|tif|tiff|avif|heic|heif|jxl"
 
 /* Parses a whole decimal integer with an optional sign; no blanks. */
 bool convert_int(const char *text, size_t size, int64_t *out);

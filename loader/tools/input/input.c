@@ -15,8 +15,9 @@
 
 /* The first kind that matches a path takes it. */
 static const struct input_kind *const kinds[] = {
-	&input_beton,	 &input_directory, &input_list,	      &input_manifest,
-	&input_numpy,	 &input_tfrecord,  &input_webdataset,
+	&input_beton,	 &input_parquet, &input_hdf5,	   &input_lmdb,
+	&input_mds,	 &input_litdata, &input_directory, &input_list,
+	&input_manifest, &input_numpy,	 &input_tfrecord,  &input_webdataset,
 };
 
 const struct input_kind *const *input_kinds(size_t *n)

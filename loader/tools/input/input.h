@@ -52,6 +52,9 @@ struct input_field {
 	size_t num_classes;
 	bool is_tensor; /* arrays: of PyTorch, not of NumPy */
 	uint32_t index; /* for the kind's own use */
+	/* Why no value can be read, with what to do. Empty: values can be read.
+	   A plan refuses such a field unless --fields drops it. */
+	char refused[INPUT_WHY_SIZE];
 };
 
 struct input_value {
@@ -133,8 +136,9 @@ struct input_reader {
 	struct input *input;
 };
 
-extern const struct input_kind input_beton, input_directory, input_list,
-	input_manifest, input_numpy, input_tfrecord, input_webdataset;
+extern const struct input_kind input_beton, input_directory, input_hdf5,
+	input_list, input_litdata, input_lmdb, input_manifest, input_mds,
+	input_numpy, input_parquet, input_tfrecord, input_webdataset;
 
 /* Returns the kinds and sets *n to their number. */
 const struct input_kind *const *input_kinds(size_t *n);

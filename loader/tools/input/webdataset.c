@@ -20,6 +20,7 @@
 #include "loader/tools/input/convert.h"
 #include "loader/tools/input/input.h"
 #include "loader/tools/input/parts.h"
+#include "loader/tools/picture/picture.h"
 #include "loader/util/utf8.h"
 
 enum { EXTENSION_SIZE = 64 };
@@ -166,7 +167,6 @@ static enum input_type type_of(const char *extension)
 		const char *extensions;
 		enum input_type type;
 	} types[] = {
-		{ CONVERT_IMAGES, INPUT_IMAGE },
 		{ "cls|cls2|class|count|index|inx|id", INPUT_INT },
 		{ "txt|text|transcript", INPUT_TEXT },
 		{ "json|jsn", INPUT_JSON },
@@ -175,6 +175,8 @@ static enum input_type type_of(const char *extension)
 	char name[EXTENSION_SIZE + 1];
 
 	snprintf(name, sizeof(name), ".%s", extension);
+	if (picture_has_extension(name))
+		return INPUT_IMAGE;
 	for (size_t i = 0; i < ARRAY_LEN(types); i++)
 		if (input_has_extension(name, types[i].extensions))
 			return types[i].type;

@@ -304,27 +304,57 @@ static int store(struct encoder *e, const struct input_value *from,
 	return store_image(e, &picture->image, number, out);
 }
 
+static bool is_within_limit(const struct encoder *e, uint32_t width,
+			    uint32_t height)
+{
+	uint64_t limit = e->recipe->max_resolution;
+
+	return !limit || (width <= limit && height <= limit);
+}
+
+/* Returns whether the file stays as it is, without being decoded. */
+static bool can_keep_undecoded(struct encoder *e,
+			       const struct input_value *from,
+			       struct picture_size *size)
+{
+	return e->recipe->mode.row->keeps && !e->recipe->check &&
+	       !from->channels &&
+	       !picture_probe(e->pictures, from->bytes, from->size, size) &&
+	       is_within_limit(e, size->width, size->height);
+}
+
+static int encode_decoded(struct encoder *e, const struct input_value *from,
+			  uint64_t number, struct encoded *out)
+{
+	struct picture picture;
+	bool fits;
+	int r = take_image(e, from, &picture, out);
+
+	if (r)
+		return r;
+	fits = is_within_limit(e, picture.image.width, picture.image.height);
+	r = fits ? 0 : limit_size(e, &picture.image);
+	if (r)
+		return refuse_image(out, r, strerror(-r));
+	out->width = (uint16_t)picture.image.width;
+	out->height = (uint16_t)picture.image.height;
+	return store(e, from, &picture, fits, number, out);
+}
+
 void encode(struct encoder *e, const struct input_value *from, uint64_t number,
 	    struct encoded *out)
 {
-	uint64_t limit = e->recipe->max_resolution;
-	struct picture picture;
-	bool fits;
+	struct picture_size size;
 	int r;
 
 	*out = (struct encoded){ 0 };
-	if (take_image(e, from, &picture, out))
-		return;
-	fits = !limit ||
-	       (picture.image.width <= limit && picture.image.height <= limit);
-	r = fits ? 0 : limit_size(e, &picture.image);
-	if (r) {
-		refuse_image(out, r, strerror(-r));
-		return;
+	if (can_keep_undecoded(e, from, &size)) {
+		out->width = (uint16_t)size.width;
+		out->height = (uint16_t)size.height;
+		r = store_copy(out, from->bytes, from->size);
+	} else {
+		r = encode_decoded(e, from, number, out);
 	}
-	out->width = (uint16_t)picture.image.width;
-	out->height = (uint16_t)picture.image.height;
-	r = store(e, from, &picture, fits, number, out);
 	if (!r && e->recipe->index && out->mode == BETON_MODE_JPG)
 		add_index(e, out);
 }

@@ -29,6 +29,7 @@ struct recipe {
 	uint64_t quality;
 	uint64_t max_resolution; /* 0: no limit */
 	uint64_t seed;		 /* of the random draws of --mode=proportion */
+	bool check;		 /* decode files that are kept, too */
 	bool index;		 /* add an index to JPEGs (entry_index.h) */
 };
 

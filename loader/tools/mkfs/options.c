@@ -49,6 +49,9 @@ static const struct option_row rows[] = {
 	{ "index", .kind = OPTION_FLAG, AT(recipe.index),
 	  .help = "Add an index to JPEGs, so that loaders decode crops "
 		  "faster" },
+	{ "check", .kind = OPTION_FLAG, AT(recipe.check),
+	  .help = "With --mode=keep, decode each file completely, to find "
+		  "damaged pixels too" },
 	{ "smart-threshold", .kind = OPTION_SIZE, AT(recipe.smart_threshold),
 	  .max = UINT64_MAX, .argument = "SIZE",
 	  .help = "With --mode=smart, store images of more than SIZE bytes "
@@ -133,8 +136,9 @@ static void print_help(const struct option_set *set)
 {
 	printf("usage: %s [OPTION]... SOURCE... DATASET\n\n"
 	       "Make a dataset file (.beton) from samples: images below "
-	       "directories, or other\ndatasets. If every image is in a "
-	       "directory of its class, the dataset has labels.\n\n"
+	       "directories, arrays,\narchives, tables, databases, or other "
+	       "datasets; beton-sources(7) lists all kinds.\nIf every image is "
+	       "in a directory of its class, the dataset has labels.\n\n"
 	       "Options:\n",
 	       MKFS_PROGRAM);
 	option_help(set, stdout);

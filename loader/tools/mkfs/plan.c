@@ -281,6 +281,11 @@ static int add_field(const struct builder *b, const char *name,
 	struct plan_field *f = &b->plan->fields[b->plan->num_fields];
 	const char *why;
 
+	if (source->refused[0]) {
+		log_error(b->log, "field '%s': %s", source->name,
+			  source->refused);
+		return -ENOTSUP;
+	}
 	if (!is_valid_name(name))
 		return refuse_name(b, name);
 	f->conversion = find_conversion(source, type);

@@ -148,7 +148,9 @@ def _refuse(source: str, out: str) -> None:
         raise Mistake(f"{source}: a file of a Hugging Face dataset; give the "
                       "directory that save_to_disk() wrote, or hf://NAME", 2)
     if not os.path.lexists(source):
-        raise Mistake(f"{source}: No such file or directory", 2)
+        raise Mistake(f"{source}: No such file or directory; datasets of "
+                      "libraries are hf://NAME and "
+                      "torchvision://CLASS?root=DIR", 2)
     if os.path.isfile(os.path.join(source, "dataset_info.json")):
         raise Mistake(f"{source}: a directory of the cache of load_dataset(); "
                       "give hf://NAME, or the directory that save_to_disk() "

@@ -64,10 +64,11 @@ def _split(title: str, known: Sequence[str], split: str) -> tuple[str, str]:
         return "split", split
     if "image_set" in known:
         return "image_set", split
-    if "train" in known and split in ("train", "test", "val"):
+    if "train" in known and split in ("train", "test"):
         return "train", "1" if split == "train" else "0"
-    raise Mistake(f"{title}: --split={split}: it has the arguments "
-                  + ", ".join(known), 2)
+    splits = "it has the splits train and test" if "train" in known else \
+        "it has the arguments " + ", ".join(known)
+    raise Mistake(f"{title}: --split={split}: {splits}", 2)
 
 
 def _arguments(title: str, kind: Any, query: str,
@@ -83,7 +84,7 @@ def _arguments(title: str, kind: Any, query: str,
             raise Mistake(f"{title}: convert downloads nothing; leave out "
                           "download=", 2)
         if name not in known:
-            raise Mistake(f"{title}: {name}=: it has the arguments "
+            raise Mistake(f"{title}: no argument {name}=; there are "
                           + ", ".join(known) + nearest(name, known), 2)
         given[name] = _value(title, name, text, known[name])
     for name, p in known.items():
