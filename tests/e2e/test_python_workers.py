@@ -257,9 +257,9 @@ def test_an_end_in_the_middle_is_no_end(tmp_path, kind, workers):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_error_of_no_pickle_is_reported_as_text(tmp_path):
+def test_an_error_of_no_pickle_has_its_class(tmp_path):
     printed = fails(tmp_path / "w.beton", Failing(raises(Refusal(33, "no"))), 3,
-                 RuntimeError)
+                 Refusal)
     assert "Refusal: 33: no" in printed and "sample 33" in printed
 
 

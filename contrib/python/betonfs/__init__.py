@@ -19,6 +19,7 @@ from ._compiled import compiled
 from ._dataset import Dataset
 from ._errors import BetonError
 from ._loader import Loader
+from ._merge import merge
 from ._mix import Mix
 from ._ragged import RaggedArray
 from ._show import Shown
@@ -27,13 +28,16 @@ from ._writer import write
 
 __version__ = _beton.version
 __all__ = ["Batch", "BetonError", "Dataset", "Loader", "Mix", "Ragged",
-           "RaggedArray", "Shown", "TupleBatch", "__version__", "compiled", "ops", "write"]
+           "RaggedArray", "Shown", "TupleBatch", "__version__", "compiled",
+           "merge", "ops", "write"]
 
 # Names in other packages -> the names here, for hints.
 _OTHERS = {
     "DataLoader": "Loader", "TraversalOrder": "Loader", "load": "Loader",
     "open": "Dataset", "ImageFolder": "Dataset", "read": "Dataset",
     "DatasetWriter": "write", "Writer": "write", "save": "write",
+    "concat": "merge", "concatenate": "merge", "ConcatDataset": "merge",
+    "append": "write",
     "Compose": "ops", "transforms": "ops", "Pipeline": "ops",
 }
 

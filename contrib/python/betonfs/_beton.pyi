@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+from collections.abc import Callable
 from typing import Any
 
 version: str
@@ -106,5 +107,13 @@ def encode(
     max_resolution: int,
     /,
 ) -> tuple[bytes, int, int, int]: ...
+def merge(
+    sources: tuple[bytes, ...],
+    path: str | os.PathLike[str],
+    page_size: int,
+    keep_numbers: bool,
+    report: Callable[[int, int], None] | None,
+    /,
+) -> int: ...
 def keep(jpeg: bytes, /) -> tuple[bytes, int, int, int]: ...
 def operations() -> str: ...

@@ -7,10 +7,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
+import itertools
 import multiprocessing
 import os
 import pickle
 import random
+import re
 import signal
 import sys
 import traceback
@@ -30,14 +32,31 @@ _PR_SET_PDEATHSIG = 1
 _PATIENCE = 5
 
 
-@contextlib.contextmanager
-def at(number: int) -> Iterator[None]:
-    """Add the sample's number to an exception."""
-    try:
-        yield
-    except Exception as e:
-        e.add_note(f"sample {number}")
-        raise
+def add_place(error: BaseException, place: str) -> None:
+    """Add the sample to an exception as a note, unless its message or a note
+    has it."""
+    texts = [str(error), *getattr(error, "__notes__", ())]
+    if not any(re.match(rf"{place}\b", text) for text in texts):
+        error.add_note(place)
+
+
+class at:
+    """A context that adds the sample's number to an exception. StopIteration
+    becomes another class, because it would end a generator of the caller."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None,
+                 error: BaseException | None, where: Any) -> None:
+        if isinstance(error, StopIteration):
+            raise RuntimeError(
+                f"sample {self.number}: StopIteration") from error
+        if isinstance(error, Exception):
+            add_place(error, f"sample {self.number}")
 
 
 # --- random numbers ---
@@ -125,18 +144,80 @@ def _received(source: BinaryIO) -> Any:
     return pickle.loads(head, buffers=parts)
 
 
-def _sendable(error: Exception, number: int) -> Exception:
-    """An exception that another process can unpickle, with a note about its
-    origin. If its class cannot be unpickled, the class is another one."""
-    where = f"sample {number}, in a process of its own:\n" + \
-        "".join(traceback.format_exception(error))
-    error.add_note(where)
+def _subclasses(of: type[BaseException]) -> Iterator[type[BaseException]]:
+    for kind in type.__subclasses__(of):
+        yield kind
+        yield from _subclasses(kind)
+
+
+def _same_class(module: str, name: str, number: int) -> \
+        type[BaseException] | None:
+    """The class that had this id() in a forked process. Pickle finds no class
+    that a function defined."""
+    for kind in _subclasses(BaseException):
+        if id(kind) == number and (kind.__module__, kind.__qualname__) == \
+                (module, name):
+            return kind
+    return None
+
+
+def _rebuilt(kinds: Sequence[tuple[str, str, int]], args: tuple[Any, ...],
+             state: dict[str, Any]) -> BaseException:
+    """An exception of the first of these classes that this process has. It
+    skips the __init__() of a user, whose arguments need not be the
+    exception's."""
+    found = next(kind for kind in itertools.starmap(_same_class, kinds)
+                 if kind is not None)
+    error = found.__new__(found, *args)
+    builtin: Any = next(kind for kind in found.__mro__
+                        if kind.__module__ == "builtins")
+    with contextlib.suppress(TypeError):
+        builtin.__init__(error, *args)      # sets the errno of an OSError
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class _Parts:
+    """Pickles an exception as its classes, arguments and attributes."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kinds = [(kind.__module__, kind.__qualname__, id(kind))
+                 for kind in type(self.error).__mro__
+                 if issubclass(kind, BaseException)]
+        state = {name: value for name, value in vars(self.error).items()
+                 if _pickles(value)}
+        args = self.error.args if _pickles(self.error.args) else \
+            (str(self.error),)
+        return _rebuilt, (kinds, args, state)
+
+
+def _pickles(value: Any) -> bool:
     try:
-        if type(pickle.loads(pickle.dumps(error))) is type(error):
-            return error
+        pickle.loads(pickle.dumps(value))
     except Exception:
-        pass
-    return RuntimeError(where)
+        return False
+    return True
+
+
+def _survives(error: Exception) -> bool:
+    """Whether pickle keeps its class and its message."""
+    try:
+        other = pickle.loads(pickle.dumps(error))
+        return type(other) is type(error) and str(other) == str(error)
+    except Exception:
+        return False
+
+
+def _sendable(error: Exception, number: int) -> Exception | _Parts:
+    """An exception for another process, of the same class, with a note about
+    its origin."""
+    error.add_note(f"sample {number}, in a process of its own:\n"
+                   + "".join(traceback.format_exception(error)))
+    return error if _survives(error) else _Parts(error)
 
 
 # --- processes ---
@@ -204,7 +285,8 @@ def _in_order(processes: Sequence[Process], n: int) -> Iterator[Any]:
             raise RuntimeError(f"sample {i}: the process that makes it ended "
                                f"with {process.exitcode}") from None
         if isinstance(got, Exception):
-            raise got
+            with at(i):
+                raise got
         yield got
     for _, process in processes:
         process.join(_PATIENCE)

@@ -110,11 +110,18 @@ _WRITER_HINTS = {
     "shuffle_indices": "samples are stored in their order; torch's Subset of "
                        "shuffled indices has another",
     "num_samples": "length= is the most samples that are taken",
-    "append": "a dataset is written at once; betonfs.Dataset([a, b]) joins "
-              "files",
 }
 
-_CALLS = {"Loader": _HINTS, "write": _WRITER_HINTS}
+_MERGE_HINTS = {
+    "append": "overwrite=True appends if path is also the first of the sources",
+    "files": "sources= lists the files",
+    "paths": "sources= lists the files",
+    "out": "path= is the new file",
+    "output": "path= is the new file",
+    "workers": "files are copied, not encoded; leave it out",
+}
+
+_CALLS = {"Loader": _HINTS, "write": _WRITER_HINTS, "merge": _MERGE_HINTS}
 
 
 def _unknown(call: str, name: str, known: Iterable[str]) -> TypeError:

@@ -3,8 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import importlib
-import importlib.util
 import itertools
 import json
 import operator
@@ -22,7 +20,8 @@ from numpy.typing import NDArray
 from . import _beton, _png
 from ._checks import is_whole, path as checked_path, shown, truth, whole
 from ._errors import BetonError, make
-from ._processes import at, made
+from ._processes import add_place, at, made
+from ._progress import with_progress
 from ._ragged import DTYPES, NDIM_MAX, packed
 from ._words import known_words
 
@@ -33,7 +32,7 @@ _TYPES = {"float": 0, "int": 1, "image": 2, "bytes": 3, "array": 4, "json": 5,
 _SHAPED = ("array", "ragged")
 
 # <beton/writer.h>
-_PAGE_MIN, _PAGE_SIZE, _PAGE_MAX = 2 << 20, 8 << 20, 2 << 30
+_PAGE_MIN, _PAGE_SIZE, PAGE_MAX = 2 << 20, 8 << 20, 2 << 30
 _SIDE_MAX = 0xffff
 _NAME_MAX = 16
 _THREADS_MAX = 4096
@@ -428,9 +427,29 @@ class _Encoder:
             try:
                 out.append(self._value(field, value))
                 self._check_class(name, out[-1])
-            except (ValueError, TypeError) as e:
-                raise ValueError(f"sample {number} field {name}: {e}") from e
+            except Exception as e:
+                place = f"sample {number} field {name}"
+                # Classes of a user stay, so that `except` finds them.
+                if type(e) in (ValueError, TypeError):
+                    raise ValueError(f"{place}: {e}") from e
+                add_place(e, place)
+                raise
         return tuple(out)
+
+
+def counted(samples: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    """As enumerate(), and an exception of the iterable has the number of the
+    sample that it did not give."""
+    rest = iter(samples)
+    for i in itertools.count():
+        try:
+            sample = next(rest)
+        except StopIteration:
+            return
+        except Exception as e:
+            add_place(e, f"sample {i}")
+            raise
+        yield i, sample
 
 
 @contextlib.contextmanager
@@ -442,12 +461,12 @@ def given(encoder: Any, samples: Iterator[Any],
         with at(i):
             return encoder.sample(i, sample)
     if workers < 2:
-        yield (encode(i, sample) for i, sample in enumerate(samples))
+        yield (encode(i, sample) for i, sample in counted(samples))
         return
     ahead: deque[Future[Any]] = deque()
 
     def encoded(pool: ThreadPoolExecutor) -> Values:
-        for i, sample in enumerate(samples):
+        for i, sample in counted(samples):
             ahead.append(pool.submit(encode, i, sample))
             if len(ahead) >= 4 * workers:
                 yield ahead.popleft().result()
@@ -468,20 +487,11 @@ def indexed(encoder: Any, samples: Any, numbers: Sequence[int],
                 workers)
 
 
-def _with_progress(samples: Iterable[Any], n: int,
-                   progress: bool) -> Iterable[Any]:
-    if not progress or not importlib.util.find_spec("tqdm"):
-        return samples
-    tqdm = importlib.import_module("tqdm").tqdm
-    shown: Iterable[Any] = tqdm(samples, total=n, unit="samples")
-    return shown
-
-
-def _refuse_existing(path: str | os.PathLike[str]) -> None:
+def refuse_existing(path: str | os.PathLike[str], call: str = "write") -> None:
     """Raise FileExistsError if there is something at the path."""
     if os.path.lexists(path):
-        raise make(errno.EEXIST, f"{os.fspath(path)} exists; write() replaces "
-                   "it with overwrite=True")
+        raise make(errno.EEXIST, f"{os.fspath(path)} exists; {call}() "
+                   "replaces it with overwrite=True")
 
 
 def _too_large(number: int, values: tuple[Any, ...], page_size: int) -> str:
@@ -492,10 +502,20 @@ def _too_large(number: int, values: tuple[Any, ...], page_size: int) -> str:
     page = _PAGE_MIN
     while page < sum(sizes):
         page *= 2
-    cure = f"write it with page_size={page}" if page <= _PAGE_MAX else \
-        f"page_size= is at most {_PAGE_MAX}"
+    cure = f"write it with page_size={page}" if page <= PAGE_MAX else \
+        f"page_size= is at most {PAGE_MAX}"
     return (f"sample {number}: its {sum(sizes)} bytes are larger than a page "
             f"of {page_size or _PAGE_SIZE}; {cure}")
+
+
+def _append(writer: _beton.Writer, value: tuple[Any, ...], number: int,
+            page_size: int) -> None:
+    try:
+        writer.append(value)
+    except BetonError as e:
+        text = _too_large(number, value, page_size) \
+            if e.errno == errno.EMSGSIZE else f"sample {number}: {e.strerror}"
+        raise type(e)(e.errno, text) from None
 
 
 def fill(writer: _beton.Writer, values: AbstractContextManager[Values], n: int,
@@ -509,20 +529,15 @@ def fill(writer: _beton.Writer, values: AbstractContextManager[Values], n: int,
     try:
         # Processes begin before the bar has a thread.
         with values as encoded:
-            for value in _with_progress(encoded, n, progress):
+            for value in with_progress(encoded, n, progress):
                 if written == n:
                     raise ValueError(f"there are more than {n} samples: give "
                                      "length= the most that may come")
-                try:
-                    writer.append(value)
-                except BetonError as e:
-                    text = _too_large(written, value, page_size) \
-                        if e.errno == errno.EMSGSIZE else \
-                        f"sample {written}: {e.strerror}"
-                    raise type(e)(e.errno, text) from None
+                with at(written):
+                    _append(writer, value, written, page_size)
                 written += 1
         if new is not None:
-            _refuse_existing(new)
+            refuse_existing(new)
         writer.finish()
     except BaseException:
         writer.abort()
@@ -691,7 +706,8 @@ def write(
         each process has a copy that gives the same numbers. Therefore make it
         from i in ``[i]``.
     progress
-        Show a progress bar if tqdm is installed (default: False).
+        Show a progress bar (default: False). If tqdm is installed, it draws
+        the bar, also in notebooks. Otherwise the bar needs a terminal.
     overwrite
         Replace an existing file (default: False, raise FileExistsError).
     append
@@ -706,7 +722,9 @@ def write(
 
     If a value cannot be written, write() raises a ValueError with the number of
     the sample. If the file cannot be written, it raises a BetonError, which is
-    an OSError.
+    an OSError. An exception of the dataset keeps its class, also from another
+    process, and a note contains the number of the sample:
+    ``e.__notes__``, which tracebacks show.
 
         betonfs.write("train.beton", dataset, mode="raw", workers=8,
                       fields={"image": "image", "label": "int"})
@@ -718,9 +736,9 @@ def write(
     overwrite = truth("overwrite", overwrite) or append
     progress = truth("progress", progress)
     workers = whole("workers", workers, 0, _THREADS_MAX)
-    page_size = whole("page_size", page_size, 0, _PAGE_MAX)
+    page_size = whole("page_size", page_size, 0, PAGE_MAX)
     if not overwrite:
-        _refuse_existing(path)
+        refuse_existing(path)
     head: list[Any] = []
     rest: Iterator[Any] = iter(())
     by_number = hasattr(samples, "__getitem__") and hasattr(samples, "__len__")
@@ -730,7 +748,7 @@ def write(
     n = most
     if not by_number:
         rest = iter(samples)
-        head = list(itertools.islice(rest, 1))
+        head = [sample for _, sample in itertools.islice(counted(rest), 1)]
         n = n if head else 0
     if fields is not None:
         known = _parse_fields(fields)
@@ -741,7 +759,8 @@ def write(
         with made(lambda i: _fields_of(samples[i]), 1, workers) as found:
             known, = found
     else:
-        known = _fields_of(head[0])
+        with at(0):
+            known = _fields_of(head[0])
     names = names_of_classes(classes, samples, [
         name for name, field in known.items() if field[0] == "int"])
     encoder = _Encoder(known, mode, quality, max_resolution, fields is None,

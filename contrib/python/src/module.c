@@ -3,6 +3,7 @@
    package build the public classes on it. */
 #include "dataset.h"
 #include "loader.h"
+#include "merge.h"
 #include "python.h"
 #include "tensor.h"
 #include "writer.h"
@@ -114,6 +115,7 @@ static PyMethodDef functions[] = {
 	{ "operations", operations, METH_NOARGS, NULL },
 	{ "encode", writer_encode, METH_VARARGS, NULL },
 	{ "keep", writer_keep, METH_VARARGS, NULL },
+	{ "merge", merge, METH_VARARGS, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

@@ -136,8 +136,9 @@ static void print_help(const struct option_set *set)
 {
 	printf("usage: %s [OPTION]... SOURCE... DATASET\n\n"
 	       "Make a dataset file (.beton) from samples: images below "
-	       "directories, or other\ndatasets. If every image is in a "
-	       "directory of its class, the dataset has labels.\n\n"
+	       "directories, arrays,\narchives, tables, databases, or other "
+	       "datasets; beton-sources(7) lists all kinds.\nIf every image is "
+	       "in a directory of its class, the dataset has labels.\n\n"
 	       "Options:\n",
 	       MKFS_PROGRAM);
 	option_help(set, stdout);

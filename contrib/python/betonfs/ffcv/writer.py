@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import _beton
+from .._processes import add_place
 from .._writer import (Values, fill, given, indexed, names_of_classes,
                        storable)
 from ._custom_writer import CustomWriter
@@ -36,8 +37,12 @@ class _Encoder:
             try:
                 out.append(encode(field, value, number) if isinstance(
                     field, BuiltInField) else value)
-            except (ValueError, TypeError) as e:
-                raise ValueError(f"sample {number} field {name}: {e}") from e
+            except Exception as e:
+                place = f"sample {number} field {name}"
+                if type(e) in (ValueError, TypeError):
+                    raise ValueError(f"{place}: {e}") from e
+                add_place(e, place)
+                raise
         return tuple(out)
 
 
