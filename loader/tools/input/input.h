@@ -134,6 +134,7 @@ struct input {
 /* The first member of every kind's reader. */
 struct input_reader {
 	struct input *input;
+	struct input_memory *memory; /* one per field, for its values */
 };
 
 extern const struct input_kind input_beton, input_directory, input_hdf5,
@@ -163,6 +164,11 @@ struct input_memory {
    -ENOMEM. */
 int input_reserve(struct input_memory *memory, size_t size);
 void input_memory_fini(struct input_memory *memory);
+
+/* Makes a reader of `size` bytes, zeros but for its input and its memory.
+   -ENOMEM. */
+int input_reader_new(struct input *in, size_t size, void *out);
+void input_reader_free(struct input_reader *reader); /* takes NULL */
 
 /* Reads a whole regular file; never waits for a FIFO. -errno, -EINVAL if it is
    another kind of file, -EFBIG above INPUT_VALUE_MAX. */
