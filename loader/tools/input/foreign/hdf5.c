@@ -151,7 +151,7 @@ static void describe_integer(hid_t type, struct shape *s)
 		set_refused(s, "integers of other than 8, 16, 32 or 64 bits");
 }
 
-/* Conversions of libhdf5 can run forever if a damaged file has another layout
+/* Conversions of libhdf5 can run without end if a damaged file has another layout
    of bits. */
 static bool is_ieee(hid_t type)
 {
