@@ -137,8 +137,8 @@ static void print_help(const struct option_set *set)
 	printf("usage: %s [OPTION]... SOURCE... DATASET\n\n"
 	       "Make a dataset file (.beton) from samples: images below "
 	       "directories, arrays,\narchives, tables, databases, or other "
-	       "datasets; beton-sources(7) lists all kinds.\nIf every image is "
-	       "in a directory of its class, the dataset has labels.\n\n"
+	       "datasets (see beton-sources(7)). If every\nimage is in a "
+	       "directory of its class, the dataset has labels.\n\n"
 	       "Options:\n",
 	       MKFS_PROGRAM);
 	option_help(set, stdout);
