@@ -27,7 +27,7 @@ enum {
 
 #define INPUT_VALUE_MAX ((uint64_t)2 << 30)
 
-/* The types of values that sources have. mkfs/plan.c maps them to types of
+/* The types of values that sources have. mkfs/mapping.c maps them to types of
    fields. */
 enum input_type {
 	INPUT_IMAGE, /* an image file, or pixels: see struct input_value */
@@ -53,7 +53,7 @@ struct input_field {
 	bool is_tensor; /* arrays: of PyTorch, not of NumPy */
 	uint32_t index; /* for the kind's own use */
 	/* Why no value can be read, with what to do. Empty: values can be read.
-	   A plan refuses such a field unless --fields drops it. */
+	   A mapping refuses such a field unless --fields drops it. */
 	char refused[INPUT_WHY_SIZE];
 };
 
