@@ -102,8 +102,7 @@ man        := $(sort $(wildcard $(foreach n,1 5 7 8,fs/*/*.$n loader/*/*.$n load
 
 # Libraries that the programs use if they are installed: NAME=PACKAGE of
 # pkg-config. The sources see HAVE_NAME.
-optional   := WEBP=libwebp TIFF=libtiff-4 HEIF=libheif JXL=libjxl ZSTD=libzstd \
-              HDF5=$(if $(shell $(PKG_CONFIG) --exists hdf5 && echo y),hdf5,hdf5-serial)
+optional   := WEBP=libwebp TIFF=libtiff-4 HEIF=libheif JXL=libjxl ZSTD=libzstd HDF5=hdf5
 found      := $(foreach o,$(optional),$(shell $(PKG_CONFIG) --exists $(lastword $(subst =, ,$o)) && echo $o))
 found_pkgs := $(foreach o,$(found),$(lastword $(subst =, ,$o)))
 found_cflags := $(foreach o,$(found),-DHAVE_$(firstword $(subst =, ,$o))) $(call pkg,--cflags,$(found_pkgs))

@@ -17,6 +17,7 @@ import pytest
 
 import dumped
 import make
+import sums
 from conftest import BUILD, DEADLINE
 from dumped import SANITIZER, beton, dump
 
@@ -470,10 +471,9 @@ def test_a_bad_block_has_its_samples_and_fields(tmp_path):
     fsck("--sums", d.path)
     where = d.place[9, "blob"] + 1000
     d.patch(where, b"\0\1\2\3")
-    block = where >> 20
+    start = where // sums.BLOCK * sums.BLOCK
     want = {(i, n) for (i, n), at in d.place.items()
-            if at < (block + 1) << 20 and
-            at + len(d.stored(i, n)) > block << 20}
+            if at < start + sums.BLOCK and at + len(d.stored(i, n)) > start}
     o = report(d.path, code=DAMAGED)
     assert {(f["sample"], f["field"]) for f in o["findings"]
             if f["check"] == "sums-value"} == want

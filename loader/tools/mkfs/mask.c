@@ -19,7 +19,6 @@ void mask_check(void *arg, struct made *made)
 	else if (size.width != image->width || size.height != image->height)
 		made->status = input_refuse(
 			&made->error, -EINVAL,
-			"its mask has %ux%u pixels, but the image is stored "
-			"as %ux%u",
+			"its mask is %ux%u, but the image is stored as %ux%u",
 			size.width, size.height, image->width, image->height);
 }
