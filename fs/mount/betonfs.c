@@ -39,6 +39,7 @@ enum {
 	/* Bytes that stay free at the end of a heap, and the size from which an
 	   allocation is a mapping of its own. */
 	HEAP_FREE = 1 << 20,
+	OUTPUT_SIZE = 64 << 10, /* more than --help prints */
 };
 
 /* Bytes of the list of datasets that mount(8) shows as the source. mount(2)
@@ -639,6 +640,8 @@ int main(int argc, char **argv)
 			    .watcher.socket = -1 };
 	int code;
 
+	/* One write at the end: stdio forgets why an earlier one failed. */
+	setvbuf(stdout, malloc(OUTPUT_SIZE), _IOFBF, OUTPUT_SIZE);
 	/* Reset SIGCHLD: if the parent ignored it, waitpid(2) would fail. */
 	signal(SIGCHLD, SIG_DFL);
 	set_limits();

@@ -260,8 +260,12 @@ def findings(path: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def tracked() -> list[str]:
-    done = subprocess.run(["git", "-C", ROOT, "ls-files"],
-                          text=True, capture_output=True)
+    try:
+        done = subprocess.run(["git", "-C", ROOT, "ls-files"],
+                              text=True, capture_output=True)
+    except FileNotFoundError:
+        print("words: skipped, because git is not installed")
+        return []
     if done.returncode:
         print("words: skipped, because this is no git checkout")
     return done.stdout.split("\n")
