@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -31,6 +32,8 @@ struct outfile {
 	char *path; /* as the caller wrote it, for messages */
 	struct place place;
 	bool syncs;
+	bool expects; /* the name to have the file of `expected` */
+	struct stat expected;
 	int fd;
 	uint64_t behind; /* bytes written since begin_write_back() */
 	char temporary[TEMPORARY_SIZE]; /* "": the file has no name yet */
@@ -408,6 +411,61 @@ static int give_name(struct outfile *f)
 	return 0;
 }
 
+/* --- the expected file --------------------------------------------------- */
+
+void outfile_expect(struct outfile *f, const struct stat *old)
+{
+	f->expects = true;
+	f->expected = *old;
+}
+
+static bool has_expected(const struct outfile *f)
+{
+	const struct stat *old = &f->expected;
+	struct stat now;
+
+	return !fstatat(f->place.dir, f->place.name, &now,
+			AT_SYMLINK_NOFOLLOW) &&
+	       now.st_dev == old->st_dev && now.st_ino == old->st_ino &&
+	       now.st_size == old->st_size &&
+	       now.st_mtim.tv_sec == old->st_mtim.tv_sec &&
+	       now.st_mtim.tv_nsec == old->st_mtim.tv_nsec;
+}
+
+/*
+ * Locks the expected file before looking at its name, until `fd` is closed: of
+ * two programs that would replace it, the other one finds it locked, or another
+ * file in its place. Some file systems have no locks.
+ */
+static bool lock_expected(const struct outfile *f, int *fd)
+{
+	if (!f->expects)
+		return true;
+	*fd = openat(f->place.dir, f->place.name,
+		     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (*fd < 0 || (flock(*fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK))
+		return false;
+	return has_expected(f);
+}
+
+static int replace(struct outfile *f)
+{
+	cleanup_fd int locked = -1;
+	int r;
+
+	if (!lock_expected(f, &locked)) {
+		log_error(f->log,
+			  "%s: another program changed it meanwhile: nothing "
+			  "was written; try again",
+			  f->path);
+		return -ESTALE;
+	}
+	r = give_name(f);
+	if (r)
+		failed(f, "cannot give the file its name", -r);
+	return r;
+}
+
 /* Some file systems cannot sync a directory; the data is safe. */
 static void sync_dir(const struct outfile *f)
 {
@@ -432,9 +490,7 @@ int outfile_publish(struct outfile **file)
 		r = failed(f, "cannot write", errno);
 	if (!r) {
 		keep_access(f);
-		r = give_name(f);
-		if (r)
-			failed(f, "cannot give the file its name", -r);
+		r = replace(f);
 	}
 	if (!r && f->syncs)
 		sync_dir(f);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "fs/dataset/dataset.h"
 #include "fs/util/cleanup.h"
@@ -196,7 +195,10 @@ static int open_writer(struct appender *a, const struct appender_setup *setup)
 			    setup->num_fields, old + setup->num_samples,
 			    a->page_size, a->log, &a->writer);
 
-	return r || !a->ds ? r : copy_existing(a);
+	if (r || !a->ds)
+		return r;
+	writer_expect(a->writer, &a->ds->source->stat);
+	return copy_existing(a);
 }
 
 int appender_open(const struct appender_setup *setup, struct appender **out)
@@ -244,27 +246,11 @@ int appender_append(struct appender *a, const struct writer_value *values)
 
 /* --- the end ------------------------------------------------------------- */
 
-static int check_existing(const struct appender *a)
-{
-	const struct stat *old = &a->ds->source->stat;
-	struct stat now;
-
-	if (!stat(dataset_path(a->ds), &now) && now.st_dev == old->st_dev &&
-	    now.st_ino == old->st_ino && now.st_size == old->st_size)
-		return 0;
-	log_error(a->log,
-		  "%s: another program replaced it meanwhile: nothing "
-		  "was written",
-		  dataset_path(a->ds));
-	return -ESTALE;
-}
-
 int appender_finish(struct appender **appender)
 {
 	struct appender *a = *appender;
-	int r = a->ds ? check_existing(a) : 0;
+	int r = writer_finish(&a->writer);
 
-	r = r ? r : writer_finish(&a->writer);
 	appender_abort(appender);
 	return r;
 }

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -349,6 +350,44 @@ static void a_file_may_be_replaced_meanwhile(void)
 	CHECK(!unlink(target));
 }
 
+static struct outfile *open_expecting(const struct stat *old)
+{
+	struct outfile *f;
+
+	CHECK(!outfile_open(target, true, NULL, &f));
+	outfile_expect(f, old);
+	CHECK(!outfile_write(f, "new!", 4, 0));
+	return f;
+}
+
+/* Two programs expect the same file: the first one replaces it. */
+static void only_the_expected_file_is_replaced(void)
+{
+	struct outfile *first, *second;
+	struct stat old;
+	int fd;
+
+	make_file(target, 0600);
+	old = look_at(target);
+	first = open_expecting(&old);
+	second = open_expecting(&old);
+	CHECK(!outfile_publish(&first));
+	CHECK(outfile_publish(&second) == -ESTALE);
+	CHECK(look_at(target).st_size == 4 && files_in(folder) == 1);
+
+	/* Another program is about to replace it. */
+	old = look_at(target);
+	first = open_expecting(&old);
+	fd = open(target, O_RDONLY);
+	CHECK(fd >= 0 && !flock(fd, LOCK_EX));
+	CHECK(outfile_publish(&first) == -ESTALE);
+	close(fd);
+
+	first = open_expecting(&old);
+	CHECK(!unlink(target));
+	CHECK(outfile_publish(&first) == -ESTALE && files_in(folder) == 0);
+}
+
 static void an_exchanged_directory_leads_nowhere(void)
 {
 	const char *in = path_of("in"), *moved = path_of("moved");
@@ -441,6 +480,7 @@ int main(void)
 	a_dataset_is_replaced_by_datasets_alone();
 	a_directory_may_come_meanwhile();
 	a_file_may_be_replaced_meanwhile();
+	only_the_expected_file_is_replaced();
 	an_exchanged_directory_leads_nowhere();
 	a_link_of_another_user_is_refused();
 	a_file_of_another_user_gives_no_access();
