@@ -465,6 +465,28 @@ def test_a_missing_file_is_named_with_its_line(tmp_path, pictures, out):
     same(columns(betonfile.Beton(out))["p"], PIXELS[:2])
 
 
+def test_the_lines_of_many_missing_files(tmp_path, out):
+    """Each message has the line of its row, and to find it takes no pass over
+    the table: 60 s would not be enough for that."""
+    tables, expected = [], []
+    for name, rows in ("a", 700), ("b", 60000):
+        text, line = "note,path:image\n", 2
+        for i in range(rows):
+            if i % 5 == 0:
+                text += "\n"
+                line += 1
+            text += f'"two\nlines",{"folder" * 6}{i}.jpg\n'
+            expected.append(f"{name}.csv:{line}: ")
+            line += 2
+        tables.append(tmp_path / f"{name}.csv")
+        tables[-1].write_text(text)
+    r = run("--on-error=skip", *tables, out)
+    got = r.stderr.decode().splitlines()[:-1]
+    assert r.returncode == 1 and len(got) == len(expected)
+    for message, where in zip(got, expected):
+        assert where in message, message
+
+
 def test_a_line_that_is_too_long(tmp_path, out):
     with open(tmp_path / "t.jsonl", "w") as f:
         f.write('{"x": 1}\n{"x": "' + "y" * (17 << 20) + '"}\n')
