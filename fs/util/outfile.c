@@ -198,16 +198,22 @@ static int open_at_place(struct outfile *f, int r, struct outfile **out)
 	return r;
 }
 
-/* If a file cannot be read, it does not count as a dataset. */
-static int check_no_dataset(const struct place *place)
+/* Only a dataset replaces a dataset, and it replaces nothing else: the name may
+   be a mistake, for example the last shard of the source. A file that cannot be
+   read may be replaced. */
+static int check_kind(const struct outfile *f, bool is_dataset)
 {
 	cleanup_fd int fd = -1;
 
-	if (!place->is_taken)
+	if (!f->place.is_taken)
 		return 0;
-	fd = openat(place->dir, place->name,
+	fd = openat(f->place.dir, f->place.name,
 		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd >= 0 && place_has_dataset(fd) ? -EEXIST : 0;
+	if (fd < 0)
+		return 0;
+	if (is_dataset)
+		return place_is_for_dataset(fd) ? 0 : -ENOTUNIQ;
+	return place_has_dataset(fd) ? -EEXIST : 0;
 }
 
 int outfile_open(const char *path, bool is_dataset, struct log *log,
@@ -220,9 +226,8 @@ int outfile_open(const char *path, bool is_dataset, struct log *log,
 		return -ENOMEM;
 	f->syncs = true;
 	r = place_open(path, &f->place);
-	if (!r && !is_dataset)
-		r = check_no_dataset(&f->place);
-	return open_at_place(f, r, out);
+	r = open_at_place(f, r ? r : check_kind(f, is_dataset), out);
+	return r == -ENOTUNIQ ? -EEXIST : r;
 }
 
 int outfile_open_in(int dir, const char *name, const char *path,
