@@ -696,3 +696,25 @@ def test_compressed_records(tmp_path, out):
                        ("y.tfrecord", zlib.compress(whole))]:
         (tmp_path / name).write_bytes(data)
         assert "compressed" in refused(tmp_path / name, out)
+
+
+# --- shards that are too large -----------------------------------------------
+
+@pytest.mark.parametrize("declared", [0, 1 << 33, 1 << 62])
+def test_a_shard_that_would_fill_the_disk(tmp_path, out, declared):
+    """A frame of 8 GiB, for any size in the index."""
+    folder = tmp_path / "mds"
+    folder.mkdir()
+    (folder / "index.json").write_text(json.dumps({"shards": [{
+        "column_encodings": ["int"], "column_names": ["x"],
+        "column_sizes": [8], "compression": "zstd", "format": "mds",
+        "raw_data": {"basename": "s.mds", "bytes": declared},
+        "samples": 1, "zip_data": {"basename": "s.mds.zstd"}}],
+        "version": 2}))
+    (folder / "s.mds.zstd").write_bytes(
+        b"\x28\xb5\x2f\xfd\xc0\x58" + struct.pack("<Q", 1 << 33) + bytes(64))
+    r = run(folder, out)
+    assert r.returncode == 1
+    if b"libzstd" in r.stderr:
+        pytest.skip("this build lacks zstd")
+    assert b"more than 4294967295 bytes" in r.stderr, r
