@@ -228,6 +228,22 @@ static int take_block(void *arg, uint64_t block, uint32_t crc)
 	return m->seen ? m->seen(m->arg, block, crc) : 0;
 }
 
+int sums_check_same(const char *path, const struct stat *was, struct log *log)
+{
+	struct stat now;
+
+	if (!stat(path, &now) && now.st_dev == was->st_dev &&
+	    now.st_ino == was->st_ino && now.st_size == was->st_size &&
+	    now.st_mtim.tv_sec == was->st_mtim.tv_sec &&
+	    now.st_mtim.tv_nsec == was->st_mtim.tv_nsec)
+		return 0;
+	log_error(log,
+		  "%s: another program changed it meanwhile: its checksums "
+		  "were not written",
+		  path);
+	return -ESTALE;
+}
+
 static int sums_of(const struct dataset *ds, unsigned threads,
 		   struct making *making)
 {
@@ -245,8 +261,11 @@ static int sums_of(const struct dataset *ds, unsigned threads,
 				  : "out of memory");
 		return r;
 	}
-	return sums_scan(dataset_path(ds), s->size, threads, take_block, making,
-			 ds->log);
+	r = sums_scan(dataset_path(ds), s->size, threads, take_block, making,
+		      ds->log);
+	return r ? r
+		 : sums_check_same(dataset_path(ds), &ds->source->stat,
+				   ds->log);
 }
 
 int sums_of_file(const char *path, unsigned threads, sums_block_fn *seen,

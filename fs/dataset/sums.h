@@ -10,6 +10,8 @@
 #ifndef FS_DATASET_SUMS_H
 #define FS_DATASET_SUMS_H
 
+#include <sys/stat.h>
+
 #include "fs/dataset/dataset.h"
 
 enum {
@@ -56,9 +58,13 @@ int sums_scan(const char *path, uint64_t size, unsigned threads,
 
 /* Makes the sums of a dataset file by sums_scan(). If `seen` is not NULL, it is
    called as well, for progress and to cancel. Failures are logged: those of
-   dataset_open() and sums_scan(), and -EFBIG. */
+   dataset_open(), sums_scan() and sums_check_same(), and -EFBIG. */
 int sums_of_file(const char *path, unsigned threads, sums_block_fn *seen,
 		 void *arg, struct log *log, struct sums **out);
+
+/* Returns -ESTALE, logged, if the path no longer leads to the file of `was`, or
+   if that was written to: its sums may be those of two files. */
+int sums_check_same(const char *path, const struct stat *was, struct log *log);
 
 /* --- the side file --- */
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -31,6 +32,8 @@ struct outfile {
 	char *path; /* as the caller wrote it, for messages */
 	struct place place;
 	bool syncs;
+	bool expects; /* the name to have the file of `expected` */
+	struct stat expected;
 	int fd;
 	uint64_t behind; /* bytes written since begin_write_back() */
 	char temporary[TEMPORARY_SIZE]; /* "": the file has no name yet */
@@ -195,16 +198,22 @@ static int open_at_place(struct outfile *f, int r, struct outfile **out)
 	return r;
 }
 
-/* If a file cannot be read, it does not count as a dataset. */
-static int check_no_dataset(const struct place *place)
+/* Only a dataset replaces a dataset, and it replaces nothing else: the name may
+   be a mistake, for example the last shard of the source. A file that cannot be
+   read may be replaced. */
+static int check_kind(const struct outfile *f, bool is_dataset)
 {
 	cleanup_fd int fd = -1;
 
-	if (!place->is_taken)
+	if (!f->place.is_taken)
 		return 0;
-	fd = openat(place->dir, place->name,
+	fd = openat(f->place.dir, f->place.name,
 		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd >= 0 && place_has_dataset(fd) ? -EEXIST : 0;
+	if (fd < 0)
+		return 0;
+	if (is_dataset)
+		return place_is_for_dataset(fd) ? 0 : -ENOTUNIQ;
+	return place_has_dataset(fd) ? -EEXIST : 0;
 }
 
 int outfile_open(const char *path, bool is_dataset, struct log *log,
@@ -217,9 +226,8 @@ int outfile_open(const char *path, bool is_dataset, struct log *log,
 		return -ENOMEM;
 	f->syncs = true;
 	r = place_open(path, &f->place);
-	if (!r && !is_dataset)
-		r = check_no_dataset(&f->place);
-	return open_at_place(f, r, out);
+	r = open_at_place(f, r ? r : check_kind(f, is_dataset), out);
+	return r == -ENOTUNIQ ? -EEXIST : r;
 }
 
 int outfile_open_in(int dir, const char *name, const char *path,
@@ -408,6 +416,61 @@ static int give_name(struct outfile *f)
 	return 0;
 }
 
+/* --- the expected file --------------------------------------------------- */
+
+void outfile_expect(struct outfile *f, const struct stat *old)
+{
+	f->expects = true;
+	f->expected = *old;
+}
+
+static bool has_expected(const struct outfile *f)
+{
+	const struct stat *old = &f->expected;
+	struct stat now;
+
+	return !fstatat(f->place.dir, f->place.name, &now,
+			AT_SYMLINK_NOFOLLOW) &&
+	       now.st_dev == old->st_dev && now.st_ino == old->st_ino &&
+	       now.st_size == old->st_size &&
+	       now.st_mtim.tv_sec == old->st_mtim.tv_sec &&
+	       now.st_mtim.tv_nsec == old->st_mtim.tv_nsec;
+}
+
+/*
+ * Locks the expected file before looking at its name, until `fd` is closed: of
+ * two programs that would replace it, the other one finds it locked, or another
+ * file in its place. Some file systems have no locks.
+ */
+static bool lock_expected(const struct outfile *f, int *fd)
+{
+	if (!f->expects)
+		return true;
+	*fd = openat(f->place.dir, f->place.name,
+		     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (*fd < 0 || (flock(*fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK))
+		return false;
+	return has_expected(f);
+}
+
+static int replace(struct outfile *f)
+{
+	cleanup_fd int locked = -1;
+	int r;
+
+	if (!lock_expected(f, &locked)) {
+		log_error(f->log,
+			  "%s: another program changed it meanwhile: nothing "
+			  "was written; try again",
+			  f->path);
+		return -ESTALE;
+	}
+	r = give_name(f);
+	if (r)
+		failed(f, "cannot give the file its name", -r);
+	return r;
+}
+
 /* Some file systems cannot sync a directory; the data is safe. */
 static void sync_dir(const struct outfile *f)
 {
@@ -432,9 +495,7 @@ int outfile_publish(struct outfile **file)
 		r = failed(f, "cannot write", errno);
 	if (!r) {
 		keep_access(f);
-		r = give_name(f);
-		if (r)
-			failed(f, "cannot give the file its name", -r);
+		r = replace(f);
 	}
 	if (!r && f->syncs)
 		sync_dir(f);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "fs/util/log.h"
 
@@ -20,8 +21,9 @@ struct outfile;
 /*
  * Prepares to write `path`, and follows symbolic links by the rule of
  * fs/util/place.h. If anything but a regular file has the name, the call fails.
- * It also fails if the file is a dataset, unless `is_dataset`. This module logs
- * all its failures with the path; `log` must outlive the file.
+ * It also fails with -EEXIST if the file is a dataset, unless `is_dataset`, or
+ * if not place_is_for_dataset() otherwise. This module logs all its failures
+ * with the path; `log` must outlive the file.
  */
 int outfile_open(const char *path, bool is_dataset, struct log *log,
 		 struct outfile **out);
@@ -64,11 +66,16 @@ int outfile_move_down(struct outfile *f, uint64_t from, uint64_t to,
 /* Makes the file `size` bytes long. */
 int outfile_resize(struct outfile *f, uint64_t size);
 
+/* Requires that the file of `old` still has the name, unchanged, when the new
+   file gets it. Of two programs that expect the same file, one succeeds. */
+void outfile_expect(struct outfile *f, const struct stat *old);
+
 /*
  * Waits until all bytes are on the disk and gives the file its name. If it
  * replaces a file that is not place_is_foreign(), it takes over mode, access
  * control list and, where permitted, owner and group. On failure the new file
- * is removed, and the old file stays. *f becomes NULL either way. A file of
+ * is removed, and the old file stays. -ESTALE: another file than that of
+ * outfile_expect() has the name. *f becomes NULL either way. A file of
  * outfile_open_to() is neither synced nor renamed, and one of outfile_open_in()
  * is not synced, as it may be one of many.
  */

@@ -206,9 +206,21 @@ bool place_has_dataset(int fd)
 	       !memcmp(begin, version, sizeof(begin));
 }
 
+bool place_is_for_dataset(int fd)
+{
+	char begin[2] = { 0 };
+
+	return place_has_dataset(fd) ||
+	       (pread(fd, begin, sizeof(begin), 0) >= 0 && !begin[0] &&
+		!begin[1]);
+}
+
 const char *place_why(int error)
 {
 	switch (-error) {
+	case ENOTUNIQ:
+		return "a file that is no dataset has this name; choose "
+		       "another name, or remove it";
 	case EEXIST:
 		return "a dataset has this name; choose another name, or "
 		       "remove it";

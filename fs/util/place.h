@@ -40,6 +40,10 @@ int place_make_dir(const char *path, int *out);
    replace such a file. */
 bool place_has_dataset(int fd);
 
+/* Returns whether a dataset may replace an open file: a dataset, an empty file,
+   or one that begins with zeros, as FFCV leaves an incomplete dataset. */
+bool place_is_for_dataset(int fd);
+
 /* Describes an error of place_open() and place_make_dir(). */
 const char *place_why(int error);
 

@@ -4,13 +4,18 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "fs/dataset/dataset.h"
+#include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/writer/copy.h"
 #include "fs/writer/labels.h"
 #include "fs/writer/rewrite.h"
+
+enum {
+	PAGE_SIZE_MIN = 2 << 20, /* the writer's limit */
+	STEP = 64,		 /* samples between two calls of poll() */
+};
 
 /* A field of the existing dataset. */
 struct target {
@@ -174,17 +179,33 @@ static int open_existing(struct appender *a, const struct appender_setup *setup)
 	for (size_t i = 0; i < a->num_fields && !r; i++)
 		r = unite_names(a, setup, i);
 	if (!a->page_size)
-		a->page_size = a->ds->format.page_size;
+		a->page_size = (uint32_t)max_u64(a->ds->format.page_size,
+						 PAGE_SIZE_MIN);
 	return r;
 }
 
-static int copy_existing(struct appender *a)
+static int copy_samples(struct copy *c, uint64_t samples,
+			const struct appender_setup *setup)
+{
+	uint64_t n;
+	int r = 0;
+
+	for (uint64_t i = 0; i < samples && !r; i += n) {
+		n = min_u64(STEP, samples - i);
+		r = copy_range(c, i, n);
+		if (!r && setup->poll)
+			r = setup->poll(setup->arg);
+	}
+	return r;
+}
+
+static int copy_existing(struct appender *a, const struct appender_setup *setup)
 {
 	struct copy *c = NULL;
 	int r = copy_open(a->writer, a->log, &c);
 
 	r = r ? r : copy_from(c, a->ds, NULL);
-	r = r ? r : copy_range(c, 0, a->ds->format.samples);
+	r = r ? r : copy_samples(c, a->ds->format.samples, setup);
 	copy_close(c);
 	return r;
 }
@@ -196,7 +217,10 @@ static int open_writer(struct appender *a, const struct appender_setup *setup)
 			    setup->num_fields, old + setup->num_samples,
 			    a->page_size, a->log, &a->writer);
 
-	return r || !a->ds ? r : copy_existing(a);
+	if (r || !a->ds)
+		return r;
+	writer_expect(a->writer, &a->ds->source->stat);
+	return copy_existing(a, setup);
 }
 
 int appender_open(const struct appender_setup *setup, struct appender **out)
@@ -244,27 +268,11 @@ int appender_append(struct appender *a, const struct writer_value *values)
 
 /* --- the end ------------------------------------------------------------- */
 
-static int check_existing(const struct appender *a)
-{
-	const struct stat *old = &a->ds->source->stat;
-	struct stat now;
-
-	if (!stat(dataset_path(a->ds), &now) && now.st_dev == old->st_dev &&
-	    now.st_ino == old->st_ino && now.st_size == old->st_size)
-		return 0;
-	log_error(a->log,
-		  "%s: another program replaced it meanwhile: nothing "
-		  "was written",
-		  dataset_path(a->ds));
-	return -ESTALE;
-}
-
 int appender_finish(struct appender **appender)
 {
 	struct appender *a = *appender;
-	int r = a->ds ? check_existing(a) : 0;
+	int r = writer_finish(&a->writer);
 
-	r = r ? r : writer_finish(&a->writer);
 	appender_abort(appender);
 	return r;
 }

@@ -22,6 +22,11 @@ struct appender_setup {
 	uint64_t num_samples; /* at most so many are appended */
 	uint32_t page_size;   /* 0 only with `exists`: that of the dataset */
 	bool exists;	      /* add to the dataset at `path` */
+	/* Called again and again while the samples of the existing dataset are
+	   copied; a result other than 0 ends that and is returned. NULL: none.
+	 */
+	int (*poll)(void *arg);
+	void *arg;
 	struct log *log;
 };
 

@@ -477,33 +477,14 @@ static int copy_parts(struct merge *m)
 	return r;
 }
 
-/* Returns -ESTALE if another program replaced or changed the file to which
-   samples are appended. */
-static int check_unchanged(const struct merge *m)
-{
-	const struct stat *was = &m->parts->ds->source->stat;
-	struct stat st;
-
-	if (!m->appends ||
-	    (!stat(m->out, &st) && st.st_dev == was->st_dev &&
-	     st.st_ino == was->st_ino && st.st_size == was->st_size &&
-	     st.st_mtim.tv_sec == was->st_mtim.tv_sec &&
-	     st.st_mtim.tv_nsec == was->st_mtim.tv_nsec))
-		return 0;
-	log_error(m->log,
-		  "%s: another program changed it meanwhile: nothing was "
-		  "appended; try again",
-		  m->out);
-	return -ESTALE;
-}
-
 static int run(struct merge *m, struct merge_result *result)
 {
 	struct stat st;
 	int r = open_writer(m);
 
+	if (!r && m->appends)
+		writer_expect(m->writer, &m->parts->ds->source->stat);
 	r = r ? r : copy_parts(m);
-	r = r ? r : check_unchanged(m);
 	r = r ? r : writer_finish(&m->writer);
 	if (r)
 		return r;

@@ -503,6 +503,11 @@ static int write_rest(struct writer *w)
 	return r ? r : write_header(w, table_at);
 }
 
+void writer_expect(struct writer *w, const struct stat *old)
+{
+	outfile_expect(w->file, old);
+}
+
 int writer_finish(struct writer **writer)
 {
 	struct writer *w = *writer;

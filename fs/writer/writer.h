@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "fs/dataset/field.h"
 #include "fs/util/log.h"
@@ -58,6 +59,10 @@ int writer_settle(struct writer *w);
 const struct field *writer_fields(const struct writer *w, size_t *num);
 
 const char *writer_path(const struct writer *w);
+
+/* Requires that the file of `old` still has the name at the end, unchanged;
+   otherwise writer_finish() fails with -ESTALE. */
+void writer_expect(struct writer *w, const struct stat *old);
 
 /* Completes the file and gives it its name. If that or an earlier call failed,
    there is no file. Frees the writer in either case. */

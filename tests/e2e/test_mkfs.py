@@ -606,14 +606,28 @@ def test_operands_may_begin_with_dashes_after_two(tmp_path):
 
 def test_an_old_file_stays_until_the_new_one_is_complete(flat):
     out = flat.parent / "out.beton"
-    out.write_bytes(b"old")
+    out.write_bytes(b"\2\0old")
     (flat / "bad.jpg").write_bytes(b"bad")
     refused(run(flat, out), "bad.jpg")
-    assert out.read_bytes() == b"old"
+    assert out.read_bytes() == b"\2\0old"
     (flat / "bad.jpg").unlink()
     assert run(flat, out).returncode == 0
     betonfile.Beton(out).check()
     assert sorted(os.listdir(flat.parent)) == ["out.beton", "src"]
+
+
+def test_a_file_that_is_no_dataset_stays(flat):
+    """For example the last table, if the name of the dataset was forgotten."""
+    text = b"n\n1\n2\n"
+    tables = [flat.parent / f"{i}.csv" for i in range(2)]
+    for t in tables:
+        t.write_bytes(text)
+    refused(run(*tables), "1.csv", "no dataset has this name")
+    assert tables[1].read_bytes() == text
+    assert sorted(os.listdir(flat.parent)) == ["0.csv", "1.csv", "src"]
+    # An incomplete dataset of FFCV.
+    tables[1].write_bytes(bytes(4096))
+    assert run(*tables).returncode == 0
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM,

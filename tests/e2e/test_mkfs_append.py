@@ -88,6 +88,15 @@ def test_fields_match_by_name_and_type(tmp_path):
     assert len(betonfile.Beton(out).values()) == 8
 
 
+def test_small_pages_grow(tmp_path):
+    """As with beton merge: a dataset of other writers may have small pages."""
+    old = make.numbers(tmp_path / "x.beton", 5)
+    (tmp_path / "n.csv").write_text("n\n7\n8\n")
+    mkfs("--append", "--fields=label=n", tmp_path / "n.csv", old.path)
+    got = betonfile.Beton(old.path).values()
+    assert [v[0] for v in got] == [0, 1, 2, 3, 4, 7, 8]
+
+
 def test_appending_to_what_is_no_dataset_fails(tmp_path):
     photos = images(tmp_path / "a", ["bee"])
     r = run("--append", photos, tmp_path / "absent.beton")

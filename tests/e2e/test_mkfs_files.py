@@ -465,6 +465,28 @@ def test_a_missing_file_is_named_with_its_line(tmp_path, pictures, out):
     same(columns(betonfile.Beton(out))["p"], PIXELS[:2])
 
 
+def test_the_lines_of_many_missing_files(tmp_path, out):
+    """Each message has the line of its row, and to find it takes no pass over
+    the table: 60 s would not be enough for that."""
+    tables, expected = [], []
+    for name, rows in ("a", 700), ("b", 60000):
+        text, line = "note,path:image\n", 2
+        for i in range(rows):
+            if i % 5 == 0:
+                text += "\n"
+                line += 1
+            text += f'"two\nlines",{"folder" * 6}{i}.jpg\n'
+            expected.append(f"{name}.csv:{line}: ")
+            line += 2
+        tables.append(tmp_path / f"{name}.csv")
+        tables[-1].write_text(text)
+    r = run("--on-error=skip", *tables, out)
+    got = r.stderr.decode().splitlines()[:-1]
+    assert r.returncode == 1 and len(got) == len(expected)
+    for message, where in zip(got, expected):
+        assert where in message, message
+
+
 def test_a_line_that_is_too_long(tmp_path, out):
     with open(tmp_path / "t.jsonl", "w") as f:
         f.write('{"x": 1}\n{"x": "' + "y" * (17 << 20) + '"}\n')
@@ -674,3 +696,25 @@ def test_compressed_records(tmp_path, out):
                        ("y.tfrecord", zlib.compress(whole))]:
         (tmp_path / name).write_bytes(data)
         assert "compressed" in refused(tmp_path / name, out)
+
+
+# --- shards that are too large -----------------------------------------------
+
+@pytest.mark.parametrize("declared", [0, 1 << 33, 1 << 62])
+def test_a_shard_that_would_fill_the_disk(tmp_path, out, declared):
+    """A frame of 8 GiB, for any size in the index."""
+    folder = tmp_path / "mds"
+    folder.mkdir()
+    (folder / "index.json").write_text(json.dumps({"shards": [{
+        "column_encodings": ["int"], "column_names": ["x"],
+        "column_sizes": [8], "compression": "zstd", "format": "mds",
+        "raw_data": {"basename": "s.mds", "bytes": declared},
+        "samples": 1, "zip_data": {"basename": "s.mds.zstd"}}],
+        "version": 2}))
+    (folder / "s.mds.zstd").write_bytes(
+        b"\x28\xb5\x2f\xfd\xc0\x58" + struct.pack("<Q", 1 << 33) + bytes(64))
+    r = run(folder, out)
+    assert r.returncode == 1
+    if b"libzstd" in r.stderr:
+        pytest.skip("this build lacks zstd")
+    assert b"more than 4294967295 bytes" in r.stderr, r

@@ -185,7 +185,7 @@ def test_the_last_of_several_writers_stays(images, tmp_path, old):
     out = tmp_path / "out"
     out.mkdir()
     if old:
-        (out / "x.beton").write_text("old")
+        (out / "x.beton").write_bytes(b"\2\0old")
     every = [subprocess.Popen([BUILD / "beton", "optimize", images.path,
                                out / "x.beton"], stdout=subprocess.DEVNULL)
              for _ in range(8)]
@@ -277,7 +277,7 @@ def optimize(images, open_path):
 def test_permissions_of_a_directory_count(optimize, open_path, mode):
     folder = open_path / "closed"
     folder.mkdir()
-    (folder / "x.beton").write_text("old")
+    (folder / "x.beton").write_bytes(b"\2\0old")
     folder.chmod(mode)
     r = optimize(folder / "x.beton", code=1)
     assert "x.beton" in r.stderr and "Permission denied" in r.stderr
@@ -313,7 +313,7 @@ def test_a_state_keeps_its_mode(data, tmp_path):
 
 @pytest.mark.parametrize("write", [by_mkfs, by_optimize, by_info, by_dump,
                                    by_python])
-@pytest.mark.parametrize("old", [None, "old"])
+@pytest.mark.parametrize("old", [None, "\0\0old"])
 def test_a_full_disk_is_named_and_left_as_it_was(images, disk, write, old):
     out = disk / "x.out"
     if old and write is not by_dump:    # whose state is read first

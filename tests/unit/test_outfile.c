@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -65,7 +66,7 @@ static struct stat look_at(const char *path)
 static int write_file(const char *path)
 {
 	struct outfile *f;
-	int r = outfile_open(path, true, NULL, &f);
+	int r = outfile_open(path, false, NULL, &f);
 
 	if (r)
 		return r;
@@ -140,12 +141,12 @@ static void the_last_mode_counts(void)
 	struct outfile *f;
 
 	make_file(target, 0644);
-	CHECK(!outfile_open(target, true, NULL, &f));
+	CHECK(!outfile_open(target, false, NULL, &f));
 	CHECK(!chmod(target, 0600));
 	CHECK(!outfile_publish(&f));
 	CHECK((look_at(target).st_mode & 0777) == 0600);
 	CHECK(!chmod(target, 0640));
-	CHECK(!outfile_open(target, true, NULL, &f));
+	CHECK(!outfile_open(target, false, NULL, &f));
 	CHECK(!unlink(target));
 	CHECK(!outfile_publish(&f));
 	CHECK((look_at(target).st_mode & 0777) == 0640);
@@ -291,7 +292,9 @@ static void a_dataset_is_replaced_by_datasets_alone(void)
 	} rows[] = {
 		{ "<!DOCTYPE", 9, false, 0 },	{ "", 0, false, 0 },
 		{ "\2", 1, false, 0 },		{ "\0\0x", 3, false, 0 },
-		{ "\2\0", 2, true, 0 },		{ "text", 4, true, 0 },
+		{ "\2\0", 2, true, 0 },		{ "text", 4, true, -EEXIST },
+		{ "", 0, true, 0 },		{ "\0", 1, true, 0 },
+		{ "\0\0x", 3, true, 0 },	{ "\2", 1, true, -EEXIST },
 		{ "\2\0x", 3, false, -EEXIST },
 	};
 
@@ -317,7 +320,7 @@ static void a_directory_may_come_meanwhile(void)
 {
 	struct outfile *f;
 
-	CHECK(!outfile_open(target, true, NULL, &f));
+	CHECK(!outfile_open(target, false, NULL, &f));
 	CHECK(!mkdir(target, 0700));
 	CHECK(outfile_publish(&f) == -EISDIR);
 	CHECK(!rmdir(target) && files_in(folder) == 0);
@@ -340,7 +343,7 @@ static void a_file_may_be_replaced_meanwhile(void)
 	for (int i = 0; i < 3000; i++) {
 		struct outfile *f;
 
-		CHECK(!outfile_open(target, true, NULL, &f));
+		CHECK(!outfile_open(target, false, NULL, &f));
 		outfile_abort(&f);
 	}
 	kill(child, SIGKILL);
@@ -349,13 +352,51 @@ static void a_file_may_be_replaced_meanwhile(void)
 	CHECK(!unlink(target));
 }
 
+static struct outfile *open_expecting(const struct stat *old)
+{
+	struct outfile *f;
+
+	CHECK(!outfile_open(target, false, NULL, &f));
+	outfile_expect(f, old);
+	CHECK(!outfile_write(f, "new!", 4, 0));
+	return f;
+}
+
+/* Two programs expect the same file: the first one replaces it. */
+static void only_the_expected_file_is_replaced(void)
+{
+	struct outfile *first, *second;
+	struct stat old;
+	int fd;
+
+	make_file(target, 0600);
+	old = look_at(target);
+	first = open_expecting(&old);
+	second = open_expecting(&old);
+	CHECK(!outfile_publish(&first));
+	CHECK(outfile_publish(&second) == -ESTALE);
+	CHECK(look_at(target).st_size == 4 && files_in(folder) == 1);
+
+	/* Another program is about to replace it. */
+	old = look_at(target);
+	first = open_expecting(&old);
+	fd = open(target, O_RDONLY);
+	CHECK(fd >= 0 && !flock(fd, LOCK_EX));
+	CHECK(outfile_publish(&first) == -ESTALE);
+	close(fd);
+
+	first = open_expecting(&old);
+	CHECK(!unlink(target));
+	CHECK(outfile_publish(&first) == -ESTALE && files_in(folder) == 0);
+}
+
 static void an_exchanged_directory_leads_nowhere(void)
 {
 	const char *in = path_of("in"), *moved = path_of("moved");
 	struct outfile *f;
 
 	CHECK(!mkdir(in, 0700) && !mkdir(path_of("trap"), 0700));
-	CHECK(!outfile_open(path_of("in/out"), true, NULL, &f));
+	CHECK(!outfile_open(path_of("in/out"), false, NULL, &f));
 	in = path_of("in");
 	moved = path_of("moved");
 	CHECK(!rename(in, moved) && !symlink("trap", in));
@@ -441,6 +482,7 @@ int main(void)
 	a_dataset_is_replaced_by_datasets_alone();
 	a_directory_may_come_meanwhile();
 	a_file_may_be_replaced_meanwhile();
+	only_the_expected_file_is_replaced();
 	an_exchanged_directory_leads_nowhere();
 	a_link_of_another_user_is_refused();
 	a_file_of_another_user_gives_no_access();

@@ -6,6 +6,7 @@
 
 #include "fs/dataset/crc32c.h"
 #include "fs/util/bytes.h"
+#include "loader/tools/fsck/sums.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 9000 };
@@ -128,6 +129,47 @@ static int take(void *arg, uint64_t block, uint32_t crc)
 {
 	(void)arg, (void)block, (void)crc;
 	return 0;
+}
+
+/* Replaces the dataset by an equal one, as a copy does. */
+static void replace_file(void)
+{
+	char other[sizeof(path) + 4];
+
+	snprintf(other, sizeof(other), "%s.new", path);
+	made_write(other, SAMPLES);
+	CHECK(!rename(other, path));
+}
+
+static int replace_at_two(void *arg, uint64_t block, uint32_t crc)
+{
+	(void)arg, (void)crc;
+	if (block == 2)
+		replace_file();
+	return 0;
+}
+
+/* Sums of two files would report damage. */
+static void the_file_must_not_change_meanwhile(void)
+{
+	struct log log;
+	struct target target = { .log = &log };
+	struct sums_check *check = NULL;
+	struct sums *s = NULL;
+	bool written = true;
+
+	log_init(&log, NULL, NULL);
+	CHECK(sums_of_file(path, 1, replace_at_two, NULL, NULL, &s) == -ESTALE);
+	CHECK(!s);
+
+	CHECK(!source_open(path, &log, &target.source));
+	CHECK(!sums_check_open(&target, SUMS_RENEW, &check) && check);
+	CHECK(!sums_check_bytes(check, (const uint8_t *)"some", 4));
+	replace_file();
+	CHECK(sums_check_save(check, &written) == -ESTALE && !written);
+	CHECK(access(side, F_OK));
+	sums_check_close(check);
+	source_close(target.source);
 }
 
 static void failed_scans_are_logged(void)
@@ -344,6 +386,7 @@ int main(void)
 	made_write(path, SAMPLES);
 	pieces_of_any_size_make_the_same_sums();
 	a_scan_can_be_ended();
+	the_file_must_not_change_meanwhile();
 	failed_scans_are_logged();
 	a_side_file_is_read_back();
 	damaged_side_files_are_refused();

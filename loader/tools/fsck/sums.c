@@ -325,7 +325,8 @@ int sums_check_save(struct sums_check *s, bool *written)
 	memcpy(s->made->fingerprint, ds->fingerprint,
 	       sizeof(s->made->fingerprint));
 	dataset_close(ds);
-	r = sums_save(s->made, s->t->source->path, s->t->log);
+	r = sums_check_same(s->t->source->path, &s->t->source->stat, s->t->log);
+	r = r ? r : sums_save(s->made, s->t->source->path, s->t->log);
 	*written = !r;
 	return r;
 }

@@ -19,6 +19,9 @@
 #include "loader/tools/input/convert.h"
 #include "loader/tools/input/parts.h"
 
+/* Rows from one whose line is known to the next. */
+enum { LINES_STEP = 256 };
+
 struct manifest {
 	struct input input;
 	struct parts parts;
@@ -27,6 +30,7 @@ struct manifest {
 	char separator;		/* NUL: lines of JSON */
 	struct column *columns; /* INPUT_FIELDS_MAX of them */
 	uint64_t *rows;		/* offsets in their parts */
+	uint64_t *lines;	/* of every LINES_STEP-th row */
 	size_t room;
 };
 
@@ -72,6 +76,7 @@ static void close_manifest(struct input *in)
 	free(m->bases);
 	free(m->ends);
 	free(m->rows);
+	free(m->lines);
 	parts_fini(&m->parts);
 	free(m->input.fields);
 	free(m);
@@ -119,21 +124,36 @@ static int next_record(struct scan *s, char **text, size_t *size)
 				    : strerror(-r));
 }
 
-static int add_row(struct manifest *m, uint64_t off)
+static int reserve_row(struct manifest *m)
 {
-	size_t room = m->room ? 2 * m->room : 1024;
-	uint64_t *more;
+	size_t room = m->room ? 2 * m->room : 4 * LINES_STEP;
+	uint64_t *rows, *lines;
 
-	if (m->input.num_samples == m->room) {
-		more = reallocarray(m->rows, room, sizeof(*more));
-		if (!more) {
-			log_error(m->input.log, "out of memory");
-			return -ENOMEM;
-		}
-		m->rows = more;
-		m->room = room;
+	if (m->input.num_samples < m->room)
+		return 0;
+	rows = reallocarray(m->rows, room, sizeof(*rows));
+	m->rows = rows ? rows : m->rows;
+	lines = reallocarray(m->lines, room / LINES_STEP, sizeof(*lines));
+	m->lines = lines ? lines : m->lines;
+	if (!rows || !lines) {
+		log_error(m->input.log, "out of memory");
+		return -ENOMEM;
 	}
-	m->rows[m->input.num_samples++] = off;
+	m->room = room;
+	return 0;
+}
+
+static int add_row(struct manifest *m, const struct records *records)
+{
+	uint64_t row = m->input.num_samples;
+	int r = reserve_row(m);
+
+	if (r)
+		return r;
+	m->rows[row] = records->off;
+	if (row % LINES_STEP == 0)
+		m->lines[row / LINES_STEP] = records->at_line;
+	m->input.num_samples++;
 	return 0;
 }
 
@@ -370,7 +390,7 @@ static int scan_rows(struct scan *s)
 			continue;
 		r = s->m->separator ? look_at_cells(s, text, size)
 				    : look_at_line(s, text, size);
-		r = r ? r : add_row(s->m, s->records.off);
+		r = r ? r : add_row(s->m, &s->records);
 	}
 	return r;
 }
@@ -592,26 +612,40 @@ static int read_sample(struct input_reader *reader, uint64_t sample,
 	return status;
 }
 
-/* Counts the lines before the row, because only offsets are in memory. */
-static uint64_t find_line(const struct part *part, uint64_t off)
+/* Counts the lines in bytes of a table. */
+static uint64_t count_lines(const char *path, uint64_t from, uint64_t to)
 {
 	cleanup_free char *bytes = malloc(1 << 16);
-	uint64_t line = 1;
+	uint64_t lines = 0;
 	struct file file;
 
-	if (!bytes || file_open(part->path, &file))
+	if (!bytes || file_open(path, &file))
 		return 0;
-	for (uint64_t at = 0; at < off;) {
-		size_t n = (size_t)min_u64(off - at, 1 << 16);
+	for (uint64_t at = from; at < to;) {
+		size_t n = (size_t)min_u64(to - at, 1 << 16);
 
 		if (file_read(&file, bytes, n, at))
 			break;
 		for (size_t i = 0; i < n; i++)
-			line += bytes[i] == '\n';
+			lines += bytes[i] == '\n';
 		at += n;
 	}
 	file_close(&file);
-	return line;
+	return lines;
+}
+
+/* Memory has the lines of few rows, so counts those behind such a row, or from
+   the start of the table. */
+static uint64_t find_line(const struct manifest *m, const struct part *part,
+			  uint64_t sample)
+{
+	uint64_t known = sample - sample % LINES_STEP, off = 0, line = 1;
+
+	if (known >= part->first) {
+		off = m->rows[known];
+		line = m->lines[known / LINES_STEP];
+	}
+	return line + count_lines(part->path, off, m->rows[sample]);
 }
 
 static void describe(const struct input *in, uint64_t sample, char *out,
@@ -621,7 +655,7 @@ static void describe(const struct input *in, uint64_t sample, char *out,
 	const struct part *part = parts_find(&m->parts, sample);
 
 	snprintf(out, size, "%s:%llu", part->path,
-		 (unsigned long long)find_line(part, m->rows[sample]));
+		 (unsigned long long)find_line(m, part, sample));
 }
 
 const struct input_kind input_manifest = {

@@ -162,6 +162,11 @@ static void end_by_signal(struct build *b)
 	raise(b->signal);
 }
 
+static int poll_signals(void *arg)
+{
+	return is_interrupted(arg) ? -EINTR : 0;
+}
+
 static int open_file(struct build *b, struct appender **a)
 {
 	const struct appender_setup setup = {
@@ -171,6 +176,8 @@ static int open_file(struct build *b, struct appender **a)
 		.num_samples = b->selection.count,
 		.page_size = b->page_size,
 		.exists = b->options->append,
+		.poll = poll_signals,
+		.arg = b,
 		.log = b->log,
 	};
 	int r = appender_open(&setup, a);
@@ -194,6 +201,10 @@ static int run_once(struct build *b)
 	struct mkfs_pool *pool = NULL;
 	int r = open_file(b, &a);
 
+	if (b->signal) {
+		appender_abort(&a);
+		end_by_signal(b);
+	}
 	if (r)
 		return r;
 	b->samples = b->jpegs = b->raws = b->skipped = b->bytes = 0;

@@ -17,7 +17,12 @@
 enum {
 	KEPT = 4, /* copies without a user */
 	BLOCK = 128 << 10,
+	FRAME_HEAD = 18,
 };
+
+/* Offsets in a shard have 32 bits, so a larger one is damaged or made to fill
+   the disk. */
+static const uint64_t COPY_MAX = UINT32_MAX;
 
 struct unpacked_copy {
 	struct unpacked_copy *next;
@@ -43,14 +48,33 @@ struct job {
 	struct input_error *error;
 };
 
+static int refuse_large(const struct job *j)
+{
+	return input_refuse(j->error, -EBADMSG,
+			    "decompresses to more than %" PRIu64 " bytes",
+			    j->max);
+}
+
+/* The header may contain the size. */
+static int check_frame(const struct job *j)
+{
+	uint8_t head[FRAME_HEAD];
+	uint64_t n = j->in.size < FRAME_HEAD ? j->in.size : FRAME_HEAD;
+	int r = input_file_read(&j->in, head, n, 0, j->error);
+	unsigned long long size = r ? 0 : ZSTD_getFrameContentSize(head, n);
+
+	if (r || size == ZSTD_CONTENTSIZE_UNKNOWN ||
+	    size == ZSTD_CONTENTSIZE_ERROR)
+		return r;
+	return size > j->max ? refuse_large(j) : 0;
+}
+
 static int write_all(struct job *j, size_t size)
 {
 	const uint8_t *from = j->to;
 
 	if (size > j->max - j->size)
-		return input_refuse(
-			j->error, -EBADMSG,
-			"decompresses to more than %" PRIu64 " bytes", j->max);
+		return refuse_large(j);
 	while (size) {
 		ssize_t n = write(j->fd, from, size);
 
@@ -125,11 +149,12 @@ static int unpack_file(const char *path, uint64_t most,
 {
 	struct job j = {
 		.in = INPUT_FILE_NONE,
-		.max = most ? most : (uint64_t)1 << 40,
+		.max = most && most < COPY_MAX ? most : COPY_MAX,
 		.error = error,
 	};
 	int r = input_file_switch(&j.in, path, 0, error);
 
+	r = r ? r : check_frame(&j);
 	if (!r) {
 		j.fd = open_unnamed(error);
 		copy->fd = j.fd;
