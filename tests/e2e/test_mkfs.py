@@ -606,10 +606,10 @@ def test_operands_may_begin_with_dashes_after_two(tmp_path):
 
 def test_an_old_file_stays_until_the_new_one_is_complete(flat):
     out = flat.parent / "out.beton"
-    out.write_bytes(b"old")
+    out.write_bytes(b"\2\0old")
     (flat / "bad.jpg").write_bytes(b"bad")
     refused(run(flat, out), "bad.jpg")
-    assert out.read_bytes() == b"old"
+    assert out.read_bytes() == b"\2\0old"
     (flat / "bad.jpg").unlink()
     assert run(flat, out).returncode == 0
     betonfile.Beton(out).check()

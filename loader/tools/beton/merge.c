@@ -8,6 +8,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/name.h"
+#include "fs/util/outfile.h"
 #include "fs/writer/merge.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/ui/progress.h"
@@ -78,6 +79,8 @@ static int merge(const struct invocation *call)
 	};
 	int r;
 
+	if (outfile_check(out, call->log))
+		return EXIT_FAILURE;
 	progress_init(&progress, 0, call->log);
 	r = merge_files((const char *const *)call->operands, num, out, &options,
 			call->log, &result);

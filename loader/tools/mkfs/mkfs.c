@@ -10,6 +10,7 @@
 
 #include "fs/util/log.h"
 #include "fs/util/name.h"
+#include "fs/util/outfile.h"
 #include "fs/util/thread.h"
 #include "loader/tools/input/directory.h"
 #include "loader/tools/mkfs/build.h"
@@ -127,8 +128,9 @@ static int make_dataset(char **operands, int n, struct mkfs_options *o,
 		.page_size = first_page_size(o),
 	};
 	struct input *in = NULL;
-	int r = input_open(operands, (size_t)n - 1, log, &in);
+	int r = o->dry_run ? 0 : outfile_check(b.dataset, log);
 
+	r = r ? r : input_open(operands, (size_t)n - 1, log, &in);
 	if (r)
 		return r;
 	mkfs_options_complete(o, in->kind == &input_beton);
