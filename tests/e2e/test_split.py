@@ -49,7 +49,8 @@ def test_shards_merged_are_the_original(data, tmp_path, n):
 def test_a_pattern_can_be_split(data, tmp_path):
     """Several files are one dataset."""
     merge(data.path, data.path, tmp_path / "twice")
-    split("--shards", 4, "{all.beton,twice}", "out", cwd=tmp_path)
+    r = split("--shards", 4, "{all.beton,twice}", "out//", cwd=tmp_path)
+    assert r.stdout.startswith("out/0.beton: 22 samples\n")
     merge("out/*.beton", "again", cwd=tmp_path)
     merge("all.beton", "twice", "want", cwd=tmp_path)
     assert (tmp_path / "again").read_bytes() == (tmp_path / "want").read_bytes()

@@ -164,13 +164,16 @@ int outputs_place(struct outputs *o, const char *target, struct log *log)
 		tail = at + strlen(mark);
 	} else {
 		r = need_dir(target, log);
+		while (head > 1 && target[head - 1] == '/')
+			head--;
 	}
 	o->paths = calloc(o->num + 1, sizeof(*o->paths));
 	if (!r && !o->paths)
 		r = out_of_memory(log);
 	for (size_t i = 0; i < o->num && !r; i++) {
 		if (asprintf(&o->paths[i], "%.*s%s%s%s", head, target,
-			     at ? "" : "/", o->names[i], tail) < 0) {
+			     at || target[head - 1] == '/' ? "" : "/",
+			     o->names[i], tail) < 0) {
 			o->paths[i] = NULL;
 			r = out_of_memory(log);
 		}
