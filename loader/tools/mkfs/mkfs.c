@@ -41,7 +41,8 @@ static void print_summary(const struct build *b)
 	uint64_t ignored = b->plan->input->ignored;
 
 	name_print(stdout, b->dataset);
-	printf(": %llu samples", (unsigned long long)b->samples);
+	printf(": %llu %ssamples", (unsigned long long)b->samples,
+	       b->options->append ? "new " : "");
 	print_classes(b->plan);
 	if (plan_has_images(b->plan))
 		printf(" (%llu jpg, %llu raw)", (unsigned long long)b->jpegs,
