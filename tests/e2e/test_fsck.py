@@ -470,10 +470,10 @@ def test_a_bad_block_has_its_samples_and_fields(tmp_path):
     fsck("--sums", d.path)
     where = d.place[9, "blob"] + 1000
     d.patch(where, b"\0\1\2\3")
-    block = where >> 20
+    block = where >> 16
     want = {(i, n) for (i, n), at in d.place.items()
-            if at < (block + 1) << 20 and
-            at + len(d.stored(i, n)) > block << 20}
+            if at < (block + 1) << 16 and
+            at + len(d.stored(i, n)) > block << 16}
     o = report(d.path, code=DAMAGED)
     assert {(f["sample"], f["field"]) for f in o["findings"]
             if f["check"] == "sums-value"} == want
@@ -482,6 +482,18 @@ def test_a_bad_block_has_its_samples_and_fields(tmp_path):
     out = tmp_path / "out.beton"
     fsck("-a", out, d.path, code=REPAIRED)
     assert report("--deep", out)["samples"] == 20 - len(o["bad_samples"])
+
+
+def test_a_file_that_is_no_dataset(good, tmp_path):
+    text = tmp_path / "notes.txt"
+    text.write_text("These are notes, and they are long enough.\n")
+    r = fsck(text, code=DAMAGED)
+    assert "notes.txt: version: not a .beton file: version " in r.stdout
+    assert re.search(r"1 errors, 0 damaged samples; \d+ MiB read", r.stdout)
+    bad = damaged(good, lambda d, b: b.extend(b"x"), tmp_path / "x.beton")
+    r = fsck("-a", text, bad, code=DAMAGED)
+    assert "notes.txt: not replaced, because it is no dataset" in r.stderr
+    assert text.read_text().startswith("These are notes")
 
 
 def test_checksums_of_another_file(summed, tmp_path):
