@@ -213,4 +213,4 @@ def test_a_directory_that_cannot_be_made(data, tmp_path):
     r = split("--shards=2", data.path, tmp_path / "no/such", code=1)
     assert "no/such: cannot make the directory: No such file" in r.stderr
     r = split("--shards=2", data.path, data.path, code=1)
-    assert "Not a directory" in r.stderr
+    assert "not a directory: expected a directory, or a pattern" in r.stderr

@@ -146,7 +146,12 @@ static int need_dir(const char *path, struct log *log)
 {
 	int dir, r = place_make_dir(path, &dir);
 
-	if (r)
+	if (r == -ENOTDIR)
+		log_error(log,
+			  "%s: not a directory: expected a directory, or a "
+			  "pattern of files with {}",
+			  path);
+	else if (r)
 		log_error(log, "%s: cannot make the directory: %s", path,
 			  place_why(r));
 	else
