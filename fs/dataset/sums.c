@@ -472,7 +472,7 @@ static int check_dataset(const struct sums *s, const char *path,
 	if (s->size != ds->format.file_size) {
 		log_error(
 			log,
-			"%s.sums: of a file of %llu bytes, but %s has %llu: if you have changed that file, run fsck.beton --sums",
+			"%s.sums: of a file of %llu bytes, but %s has %llu: if you have changed that file, run fsck.beton --update-sums",
 			path, (ull)s->size, path, (ull)ds->format.file_size);
 		return -ESTALE;
 	}
@@ -496,7 +496,7 @@ static int check_dataset(const struct sums *s, const char *path,
 	}
 	log_error(
 		log,
-		"%s.sums: of another file, because its fingerprint is not the one of %s: if you have changed that file, run fsck.beton --sums",
+		"%s.sums: of another file, because its fingerprint is not the one of %s: if you have changed that file, run fsck.beton --update-sums",
 		path, path);
 	return -ESTALE;
 }

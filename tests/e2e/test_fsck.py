@@ -484,6 +484,18 @@ def test_a_bad_block_has_its_samples_and_fields(tmp_path):
     assert report("--deep", out)["samples"] == 20 - len(o["bad_samples"])
 
 
+def test_a_file_that_is_no_dataset(good, tmp_path):
+    text = tmp_path / "notes.txt"
+    text.write_text("These are notes, and they are long enough.\n")
+    r = fsck(text, code=DAMAGED)
+    assert "notes.txt: version: not a .beton file: version " in r.stdout
+    assert re.search(r"1 errors, 0 damaged samples; \d+ MiB read", r.stdout)
+    bad = damaged(good, lambda d, b: b.extend(b"x"), tmp_path / "x.beton")
+    r = fsck("-a", text, bad, code=DAMAGED)
+    assert "notes.txt: not replaced, because it is no dataset" in r.stderr
+    assert text.read_text().startswith("These are notes")
+
+
 def test_checksums_of_another_file(summed, tmp_path):
     other = make.numbers(tmp_path / "o.beton", 400000)
     shutil.copy(summed.path + ".sums", other.path + ".sums")

@@ -47,6 +47,14 @@ def test_samples_follow_each_other(two, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["0.beton", "1.beton", "out.beton"]
 
 
+def test_a_file_that_is_no_dataset_is_not_replaced(two, tmp_path):
+    old = tmp_path / "notes.txt"
+    old.write_text("notes")
+    r = merge(*(d.path for d in two), old, code=1)
+    assert "notes.txt: not replaced, because it is no dataset" in r.stderr
+    assert old.read_text() == "notes"
+
+
 @pytest.mark.skipif(not dumped.Image, reason="needs Pillow")
 def test_a_loader_reads_the_same(tmp_path):
     one = dumped.photos(tmp_path / "one.beton", 9)

@@ -1181,6 +1181,7 @@ PROGRAMS = [
     ("mkfs.beton DIR", "missing DATASET"),
     ("mkfs.beton DIR new.beton", "DIR no .jpg .png"),
     ("mkfs.beton NODIR new.beton", "NODIR No such file"),
+    ("mkfs.beton TEXT new.beton", "TEXT source directory beton-sources(7)"),
     ("mkfs.beton --write_mode=raw DIR new.beton", "--write_mode `--mode'"),
     ("mkfs.beton --num_workers=3 DIR new.beton", "`--jobs'"),
     ("mkfs.beton --max_resolution=3 DIR new.beton", "`--max-resolution'"),

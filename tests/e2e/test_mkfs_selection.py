@@ -176,6 +176,7 @@ def test_fields_are_renamed_dropped_and_converted(kept, tmp_path):
 
 @pytest.mark.parametrize("fields, words", [
     ("imge", "no field 'imge'; did you mean `image'?"),
+    ("picture", "no field 'picture'; it has image, label"),
     ("label:json", "'label' cannot become 'json': expected one of int, float"),
     ("a_name_of_seventeen=label", "a name has 1 to 16"),
     ("label,label", "there are two of them"),
@@ -254,7 +255,22 @@ def test_several_datasets_follow_each_other(kept, tmp_path):
 
 
 def test_sources_of_two_kinds_are_refused(photos, kept, tmp_path):
-    assert "beton merge" in refused(photos, kept, tmp_path / "x.beton")
+    said = refused(photos, kept, tmp_path / "x.beton")
+    assert f"of two kinds: {photos}: a directory of images, and {kept}: a " \
+        "dataset (.beton): make a dataset of each" in said
+
+
+def test_a_file_that_is_no_dataset_is_not_replaced(photos, tmp_path):
+    old = tmp_path / "notes.txt"
+    old.write_text("These are my notes.\n")
+    assert "notes.txt: not replaced, because it is no dataset" in refused(
+        photos, old)
+    assert old.read_text() == "These are my notes.\n"
+    dry = run("--dry-run", photos, old)
+    assert dry.returncode == 0 and old.read_text()[:5] == "These"
+    for unfinished in b"", bytes(5000):
+        old.write_bytes(unfinished)
+        assert len(mkfs(photos, old).values()) == 45
 
 
 def test_a_damaged_sample_is_named_or_skipped(kept, tmp_path):

@@ -216,7 +216,7 @@ def test_no_side_file(data, fuse):
 def test_a_stale_side_file(data, fuse):
     with open(data.hurt, "ab") as f:
         f.write(bytes(24))
-    refused(data, EXIT_MOUNT, "fsck.beton --sums")
+    refused(data, EXIT_MOUNT, "fsck.beton --update-sums")
 
 
 def test_a_damaged_side_file(data, fuse):

@@ -85,6 +85,8 @@ for op in loader/ops/*.c; do
 done
 for page in $(find fs loader -name "*.[1578]" | sort); do
     [ -e "$page" ] || continue
+    # In a table, mdoc takes these words for macros, and prints nothing.
+    ! grep -HnE ' Ta (Ad|An|At|In|No) [a-z]' "$page" || bad=1
     ! command -v mandoc >/dev/null || mandoc -Tlint -W warning "$page" ||
         bad=1
     for name in $(sed -nE 's/^\.Xr ((mkfs\.|fsck\.)?beton[a-z-]*) ([1578]).*/\1.\3/p' \

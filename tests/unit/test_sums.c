@@ -330,7 +330,8 @@ static void sums_of_another_file_are_refused(void)
 	s->size--;
 	CHECK(!sums_save(s, path, NULL));
 	CHECK(open_again(&log, false) == -ESTALE);
-	CHECK(heard.lines == 4 && strstr(heard.last, "fsck.beton --sums"));
+	CHECK(heard.lines == 4 &&
+	      strstr(heard.last, "fsck.beton --update-sums"));
 	CHECK(!unlink(side));
 	sums_free(s);
 	log_fini(&log);

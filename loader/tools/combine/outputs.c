@@ -146,7 +146,12 @@ static int need_dir(const char *path, struct log *log)
 {
 	int dir, r = place_make_dir(path, &dir);
 
-	if (r)
+	if (r == -ENOTDIR)
+		log_error(log,
+			  "%s: not a directory: expected a directory, or a "
+			  "pattern of files with {}",
+			  path);
+	else if (r)
 		log_error(log, "%s: cannot make the directory: %s", path,
 			  place_why(r));
 	else
@@ -164,13 +169,16 @@ int outputs_place(struct outputs *o, const char *target, struct log *log)
 		tail = at + strlen(mark);
 	} else {
 		r = need_dir(target, log);
+		while (head > 1 && target[head - 1] == '/')
+			head--;
 	}
 	o->paths = calloc(o->num + 1, sizeof(*o->paths));
 	if (!r && !o->paths)
 		r = out_of_memory(log);
 	for (size_t i = 0; i < o->num && !r; i++) {
 		if (asprintf(&o->paths[i], "%.*s%s%s%s", head, target,
-			     at ? "" : "/", o->names[i], tail) < 0) {
+			     at || target[head - 1] == '/' ? "" : "/",
+			     o->names[i], tail) < 0) {
 			o->paths[i] = NULL;
 			r = out_of_memory(log);
 		}

@@ -83,8 +83,10 @@ static void print_verdict(const struct run *run)
 		       (ull)errors, (ull)r->bad.count);
 	else
 		printf(": not checked: ");
-	printf("%llu samples, %u fields, ", (ull)run->target.format.samples,
-	       run->target.format.num_fields);
+	if (!r->counts[CHECK_VERSION])
+		printf("%llu samples, %u fields, ",
+		       (ull)run->target.format.samples,
+		       run->target.format.num_fields);
 	if (notes)
 		printf("%llu notes, ", (ull)notes);
 	printf("%llu MiB read in %.1f s (%.0f MiB/s)\n",

@@ -12,6 +12,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/suggest.h"
 
 /* The first kind that matches a path takes it. */
 static const struct input_kind *const kinds[] = {
@@ -67,7 +68,7 @@ static int refuse_path(const struct input_path *path, struct log *log)
 {
 	log_error(log,
 		  "%s: not a source: expected a directory of images or a file "
-		  "of a kind that mkfs.beton(8) lists",
+		  "of a kind that beton-sources(7) lists",
 		  path->path);
 	return -EINVAL;
 }
@@ -85,8 +86,9 @@ static int choose_kind(const struct input_path *paths, size_t n,
 			return refuse_path(&paths[i], log);
 		if (kind && k != kind) {
 			log_error(log,
-				  "%s is %s, but %s is %s: make a dataset of "
-				  "each kind, and join them with beton merge",
+				  "sources of two kinds: %s: %s, and %s: %s: "
+				  "make a dataset of each kind, and join them "
+				  "with beton merge",
 				  paths[0].path, kind->words, paths[i].path,
 				  k->words);
 			return -EINVAL;
@@ -124,6 +126,30 @@ void input_close(struct input *in)
 {
 	if (in)
 		in->kind->close(in);
+}
+
+static void list_fields(const struct input *in, char out[INPUT_ADVICE_SIZE])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->num_fields && n < INPUT_ADVICE_SIZE; i++)
+		n += (size_t)snprintf(out + n, INPUT_ADVICE_SIZE - n, "%s%s",
+				      i ? ", " : "; it has ",
+				      in->fields[i].name);
+	if (n >= INPUT_ADVICE_SIZE)
+		strcpy(out + INPUT_ADVICE_SIZE - sizeof("..."), "...");
+}
+
+const char *input_advice(const struct input *in, const char *name,
+			 char out[INPUT_ADVICE_SIZE])
+{
+	struct suggestion s = { .word = name };
+
+	for (size_t i = 0; i < in->num_fields; i++)
+		suggest_try(&s, in->fields[i].name);
+	if (!*suggest_text(&s, out, INPUT_ADVICE_SIZE))
+		list_fields(in, out);
+	return out;
 }
 
 /* --- for kinds ----------------------------------------------------------- */

@@ -152,6 +152,14 @@ int input_open(char *const *sources, size_t num_sources, struct log *log,
 	       struct input **out);
 void input_close(struct input *in); /* takes NULL */
 
+/* Bytes of the text of input_advice(). */
+enum { INPUT_ADVICE_SIZE = 256 };
+
+/* "; did you mean `NEAREST'?", or "; it has A, B" with the fields, for a name
+   that no field has. Returns `out`. */
+const char *input_advice(const struct input *in, const char *name,
+			 char out[INPUT_ADVICE_SIZE]);
+
 /* --- for kinds ----------------------------------------------------------- */
 
 /* Memory of a reader that only grows. */

@@ -257,7 +257,7 @@ static void warn_of_sums(const struct build *b)
 	if (path && !access(path, F_OK))
 		log_warning(b->log,
 			    "%s: contains the checksums of the replaced file: "
-			    "run fsck.beton --sums %s",
+			    "run fsck.beton --update-sums %s",
 			    path, b->dataset);
 }
 

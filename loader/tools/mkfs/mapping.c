@@ -9,7 +9,6 @@
 #include "fs/dataset/class_names.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/suggest.h"
 #include "loader/tools/mkfs/survey.h"
 
 /* A value under way: of field `field` of the sample at position `number`. */
@@ -306,18 +305,16 @@ static int add_field(const struct builder *b, const char *name,
 static int find_source(const struct builder *b, const char *name, size_t *out)
 {
 	const struct input *in = b->mapping->input;
-	struct suggestion s = { .word = name };
-	char nearest[SUGGEST_TEXT_SIZE];
+	char advice[INPUT_ADVICE_SIZE];
 
 	for (size_t i = 0; i < in->num_fields; i++) {
 		if (!strcmp(in->fields[i].name, name)) {
 			*out = i;
 			return 0;
 		}
-		suggest_try(&s, in->fields[i].name);
 	}
 	log_error(b->log, "--fields: the source has no field '%s'%s", name,
-		  suggest_text(&s, nearest, sizeof(nearest)));
+		  input_advice(in, name, advice));
 	return -EINVAL;
 }
 

@@ -10,6 +10,7 @@
 
 #include "fs/util/log.h"
 #include "fs/util/name.h"
+#include "fs/util/outfile.h"
 #include "fs/util/thread.h"
 #include "loader/tools/input/directory.h"
 #include "loader/tools/mkfs/build.h"
@@ -40,7 +41,8 @@ static void print_summary(const struct build *b)
 	uint64_t ignored = b->mapping->input->ignored;
 
 	name_print(stdout, b->dataset);
-	printf(": %llu samples", (unsigned long long)b->samples);
+	printf(": %llu %ssamples", (unsigned long long)b->samples,
+	       b->options->append ? "new " : "");
 	print_classes(b->mapping);
 	if (mapping_has_images(b->mapping))
 		printf(" (%llu jpg, %llu raw)", (unsigned long long)b->jpegs,
@@ -127,8 +129,9 @@ static int make_dataset(char **operands, int n, struct mkfs_options *o,
 		.page_size = first_page_size(o),
 	};
 	struct input *in = NULL;
-	int r = input_open(operands, (size_t)n - 1, log, &in);
+	int r = o->dry_run ? 0 : outfile_check(b.dataset, log);
 
+	r = r ? r : input_open(operands, (size_t)n - 1, log, &in);
 	if (r)
 		return r;
 	mkfs_options_complete(o, in->kind == &input_beton);

@@ -9,7 +9,6 @@
 #include "fs/order/subset.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/suggest.h"
 #include "fs/util/typed.h"
 #include "loader/tools/mkfs/survey.h"
 #include "loader/tools/mkfs/where.h"
@@ -245,13 +244,11 @@ static int compare_keyed(const void *a, const void *b)
 static int find_field(const struct builder *b, const char *option,
 		      const char *name, size_t *out)
 {
-	struct suggestion s = { .word = name };
-	char nearest[SUGGEST_TEXT_SIZE];
+	char advice[INPUT_ADVICE_SIZE];
 
 	for (size_t i = 0; i < b->in->num_fields; i++) {
 		const struct input_field *f = &b->in->fields[i];
 
-		suggest_try(&s, f->name);
 		if (strcmp(f->name, name))
 			continue;
 		*out = i;
@@ -264,7 +261,7 @@ static int find_field(const struct builder *b, const char *option,
 		return -EINVAL;
 	}
 	log_error(b->log, "--%s=%s: the source has no such field%s", option,
-		  name, suggest_text(&s, nearest, sizeof(nearest)));
+		  name, input_advice(b->in, name, advice));
 	return -EINVAL;
 }
 

@@ -7,7 +7,6 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/suggest.h"
 
 enum comparison { EQUAL, UNEQUAL, BELOW, UP_TO, ABOVE, FROM };
 
@@ -104,18 +103,16 @@ static int take_text(struct parser *p, const char *marks, char **out)
 
 static int find_field(const struct parser *p, const char *name, size_t *out)
 {
-	struct suggestion s = { .word = name };
-	char nearest[SUGGEST_TEXT_SIZE];
+	char advice[INPUT_ADVICE_SIZE];
 
 	for (size_t i = 0; i < p->in->num_fields; i++) {
 		if (!strcmp(p->in->fields[i].name, name)) {
 			*out = i;
 			return 0;
 		}
-		suggest_try(&s, p->in->fields[i].name);
 	}
 	log_error(p->log, "--where=%s: the source has no field '%s'%s", p->text,
-		  name, suggest_text(&s, nearest, sizeof(nearest)));
+		  name, input_advice(p->in, name, advice));
 	return -EINVAL;
 }
 

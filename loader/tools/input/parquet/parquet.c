@@ -282,7 +282,11 @@ static int read_scalar(const struct pq_source *s, const struct input_field *f,
 	pq_page_get(&c->page, &c->dictionary,
 		    row - c->pages->place[c->number].first, &d);
 	if (!d.bytes)
-		return input_refuse(s->error, -EBADMSG, "a null");
+		return input_refuse(s->error, -EBADMSG,
+				    f->type == INPUT_IMAGE
+					    ? "a null: the file has no image "
+					      "here, perhaps only its path"
+					    : "a null");
 	if (f->type == INPUT_INT)
 		return integer_of(column, &d, &out->integer, s->error);
 	if (f->type == INPUT_FLOAT) {
