@@ -216,36 +216,6 @@ static int check_kind(const struct outfile *f, bool is_dataset)
 	return place_has_dataset(fd) ? -EEXIST : 0;
 }
 
-/* Returns whether an open file is empty or begins with zeros, as a file that
-   its writer did not finish. */
-static bool is_unfinished(int fd)
-{
-	char begin[16];
-	ssize_t n = pread(fd, begin, sizeof(begin), 0);
-
-	for (ssize_t i = 0; i < n; i++) {
-		if (begin[i])
-			return false;
-	}
-	return n >= 0;
-}
-
-int outfile_check(const char *path, struct log *log)
-{
-	cleanup_fd int fd =
-		open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-	    place_has_dataset(fd) || is_unfinished(fd))
-		return 0;
-	log_error(log,
-		  "%s: not replaced, because it is no dataset: choose another "
-		  "name, or remove it",
-		  path);
-	return -EEXIST;
-}
-
 int outfile_open(const char *path, bool is_dataset, struct log *log,
 		 struct outfile **out)
 {

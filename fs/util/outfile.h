@@ -28,14 +28,6 @@ struct outfile;
 int outfile_open(const char *path, bool is_dataset, struct log *log,
 		 struct outfile **out);
 
-/*
- * Refuses a path where a file stands that is no dataset, with -EEXIST and a
- * message. A program calls it for an operand, before its work, because the user
- * may have confused the operands. An empty file, a file of zeros, which an
- * interrupted writer left, and a file that cannot be read are no reason.
- */
-int outfile_check(const char *path, struct log *log);
-
 /* Like outfile_open(), for a name in the open directory `dir`. A link of that
    name is replaced, not followed. `path` is for messages. */
 int outfile_open_in(int dir, const char *name, const char *path,

@@ -491,8 +491,8 @@ def test_a_file_that_is_no_dataset(good, tmp_path):
     assert "notes.txt: version: not a .beton file: version " in r.stdout
     assert re.search(r"1 errors, 0 damaged samples; \d+ MiB read", r.stdout)
     bad = damaged(good, lambda d, b: b.extend(b"x"), tmp_path / "x.beton")
-    r = fsck("-a", text, bad, code=DAMAGED)
-    assert "notes.txt: not replaced, because it is no dataset" in r.stderr
+    r = fsck("-a", text, bad, code=DAMAGED | FAILED)
+    assert "a file that is no dataset has this name" in r.stderr
     assert text.read_text().startswith("These are notes")
 
 

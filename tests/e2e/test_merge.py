@@ -51,7 +51,7 @@ def test_a_file_that_is_no_dataset_is_not_replaced(two, tmp_path):
     old = tmp_path / "notes.txt"
     old.write_text("notes")
     r = merge(*(d.path for d in two), old, code=1)
-    assert "notes.txt: not replaced, because it is no dataset" in r.stderr
+    assert "notes.txt: cannot write it: a file that is no dataset has" in r.stderr
     assert old.read_text() == "notes"
 
 

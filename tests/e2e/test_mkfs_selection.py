@@ -263,7 +263,7 @@ def test_sources_of_two_kinds_are_refused(photos, kept, tmp_path):
 def test_a_file_that_is_no_dataset_is_not_replaced(photos, tmp_path):
     old = tmp_path / "notes.txt"
     old.write_text("These are my notes.\n")
-    assert "notes.txt: not replaced, because it is no dataset" in refused(
+    assert "notes.txt: cannot write it: a file that is no dataset has" in refused(
         photos, old)
     assert old.read_text() == "These are my notes.\n"
     dry = run("--dry-run", photos, old)

@@ -314,30 +314,6 @@ static void a_dataset_is_replaced_by_datasets_alone(void)
 	CHECK(!unlink(target));
 }
 
-static void other_files_of_an_operand_are_refused(void)
-{
-	static const struct {
-		const char *old;
-		size_t size;
-		int result;
-	} rows[] = {
-		{ "", 0, 0 },	      { "\2\0x", 3, 0 },
-		{ "\0\0\0", 3, 0 },  { "text", 4, -EEXIST },
-		{ "\2", 1, -EEXIST }, { "\0\0x", 3, -EEXIST },
-	};
-
-	CHECK(!outfile_check(target, NULL) && !outfile_check(folder, NULL));
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		int fd = open(target, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-		CHECK(write(fd, rows[i].old, rows[i].size) ==
-		      (ssize_t)rows[i].size);
-		CHECK(!close(fd));
-		CHECK(outfile_check(target, NULL) == rows[i].result);
-	}
-	CHECK(!unlink(target));
-}
-
 /* If another file takes the name meanwhile and the write fails, that file
    stays, and nothing else is left. */
 static void a_directory_may_come_meanwhile(void)
@@ -504,7 +480,6 @@ int main(void)
 	an_open_file_is_found_by_its_name();
 	only_files_are_replaced();
 	a_dataset_is_replaced_by_datasets_alone();
-	other_files_of_an_operand_are_refused();
 	a_directory_may_come_meanwhile();
 	a_file_may_be_replaced_meanwhile();
 	only_the_expected_file_is_replaced();

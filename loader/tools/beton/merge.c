@@ -9,7 +9,6 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/name.h"
-#include "fs/util/outfile.h"
 #include "fs/util/paths.h"
 #include "fs/writer/merge.h"
 #include "loader/tools/beton/command.h"
@@ -99,8 +98,6 @@ static int merge(const struct invocation *call)
 
 	if (lacks_new_file(call))
 		return BETON_EXIT_USAGE;
-	if (outfile_check(out, call->log))
-		return EXIT_FAILURE;
 	progress_init(&progress, 0, call->log);
 	r = merge_files((const char *const *)call->operands, num, out, &options,
 			call->log, &result);

@@ -15,7 +15,6 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
-#include "fs/util/outfile.h"
 #include "fs/util/thread.h"
 #include "loader/codec/recode.h"
 #include "loader/tools/beton/command.h"
@@ -335,9 +334,8 @@ static int optimize(const struct invocation *call)
 		.log = call->log,
 		.path = call->operands[1],
 	};
-	int r = outfile_check(run.path, call->log);
+	int r = joined_open(call->operands[0], call->log, &run.dataset);
 
-	r = r ? r : joined_open(call->operands[0], call->log, &run.dataset);
 	r = r ? r : open_workers(&run);
 	r = r ? r : open_writer(&run);
 	r = r ? r : copy_dataset(&run);

@@ -7,7 +7,6 @@
 #include "fs/dataset/dataset.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/outfile.h"
 #include "fs/writer/copy.h"
 #include "fs/writer/rewrite.h"
 #include "fs/writer/writer.h"
@@ -88,8 +87,6 @@ int repair_write(struct target *t, const char *path, uint64_t *written)
 			path);
 		return -EINVAL;
 	}
-	if (outfile_check(path, t->log))
-		return -EINVAL;
 	if (!report_can_repair(t->report)) {
 		log_error(
 			t->log,

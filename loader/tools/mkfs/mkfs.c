@@ -10,7 +10,6 @@
 
 #include "fs/util/log.h"
 #include "fs/util/name.h"
-#include "fs/util/outfile.h"
 #include "fs/util/thread.h"
 #include "loader/tools/input/directory.h"
 #include "loader/tools/mkfs/build.h"
@@ -129,9 +128,8 @@ static int make_dataset(char **operands, int n, struct mkfs_options *o,
 		.page_size = first_page_size(o),
 	};
 	struct input *in = NULL;
-	int r = o->dry_run ? 0 : outfile_check(b.dataset, log);
+	int r = input_open(operands, (size_t)n - 1, log, &in);
 
-	r = r ? r : input_open(operands, (size_t)n - 1, log, &in);
 	if (r)
 		return r;
 	mkfs_options_complete(o, in->kind == &input_beton);
