@@ -154,7 +154,8 @@ static int read_image(struct reader *r, const struct scan_file *file,
 	int status = input_read_file(file->path, &r->image, &value->size);
 
 	value->bytes = r->image.bytes;
-	return status ? input_refuse(error, status, "%s", strerror(-status))
+	return status ? input_refuse(error, status, "%s",
+				     input_file_why(status))
 		      : 0;
 }
 
@@ -174,7 +175,7 @@ static int read_mask(struct reader *r, const struct scan_file *file,
 	value->bytes = r->mask.bytes;
 	if (status)
 		input_refuse(error, status, "mask %.60s: %s", path,
-			     strerror(-status));
+			     input_file_why(status));
 	free(path);
 	return status;
 }
