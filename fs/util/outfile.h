@@ -67,7 +67,7 @@ int outfile_move_down(struct outfile *f, uint64_t from, uint64_t to,
 int outfile_resize(struct outfile *f, uint64_t size);
 
 /* Requires that the file of `old` still has the name, unchanged, when the new
-   file gets it. Of two programs that expect the same file, one succeeds. */
+   file gets it. If two programs expect the same file, one succeeds. */
 void outfile_expect(struct outfile *f, const struct stat *old);
 
 /*

@@ -465,6 +465,15 @@ def test_a_missing_file_is_named_with_its_line(tmp_path, pictures, out):
     same(columns(betonfile.Beton(out))["p"], PIXELS[:2])
 
 
+@pytest.mark.parametrize("kind", ["image", "bytes"])
+def test_a_path_leads_to_a_regular_file(tmp_path, out, kind):
+    os.mkfifo(tmp_path / "fifo.jpg")
+    (tmp_path / "t.csv").write_text(f"p:{kind}\nfifo.jpg\n")
+    assert "fifo.jpg: not a regular file" in refused(tmp_path / "t.csv", out)
+    assert "not a regular file" in refused(
+        "-", out, stdin=b"/dev/zero\n")
+
+
 def test_the_lines_of_many_missing_files(tmp_path, out):
     """Each message has the line of its row, and to find it takes no pass over
     the table: 60 s would not be enough for that."""

@@ -349,7 +349,8 @@ static int read_path(const struct cell *cell, const char *base,
 	}
 	r = input_read_file(path, memory, &out->size);
 	out->bytes = memory->bytes;
-	return r ? input_refuse(error, r, "%.110s: %s", path, strerror(-r)) : 0;
+	return r ? input_refuse(error, r, "%.110s: %s", path, input_file_why(r))
+		 : 0;
 }
 
 static int take_class(const struct column *c, const struct cell *cell,

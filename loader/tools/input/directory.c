@@ -131,7 +131,8 @@ static int read_image(struct input_reader *r, const struct scan_file *file,
 	int status = input_read_file(file->path, &r->memory[0], &value->size);
 
 	value->bytes = r->memory[0].bytes;
-	return status ? input_refuse(error, status, "%s", strerror(-status))
+	return status ? input_refuse(error, status, "%s",
+				     input_file_why(status))
 		      : 0;
 }
 
@@ -152,7 +153,7 @@ static int read_mask(struct input_reader *r, const struct scan_file *file,
 	value->bytes = memory->bytes;
 	if (status)
 		input_refuse(error, status, "mask %.60s: %s", path,
-			     strerror(-status));
+			     input_file_why(status));
 	free(path);
 	return status;
 }

@@ -183,6 +183,9 @@ void input_reader_free(struct input_reader *reader); /* takes NULL */
 int input_read_file(const char *path, struct input_memory *memory,
 		    uint64_t *size);
 
+/* Words for an error of input_read_file(). */
+const char *input_file_why(int error);
+
 /* Returns whether -errno is the fault of a sample or its file. Otherwise it is
    that of the machine, a disk or a server, which affects other samples too. */
 bool input_is_own_fault(int error);

@@ -152,7 +152,8 @@ static int read_sample(struct input_reader *reader, uint64_t sample,
 	status = input_read_file(path_of(reader->input, sample),
 				 &reader->memory[0], &values[0].size);
 	values[0].bytes = reader->memory[0].bytes;
-	return status ? input_refuse(error, status, "%s", strerror(-status))
+	return status ? input_refuse(error, status, "%s",
+				     input_file_why(status))
 		      : 0;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "fs/util/cleanup.h"
@@ -68,6 +69,11 @@ static int open_file(const char *path, size_t *size)
 	}
 	*size = (size_t)st.st_size;
 	return fd;
+}
+
+const char *input_file_why(int error)
+{
+	return error == -EINVAL ? "not a regular file" : strerror(-error);
 }
 
 /* If the file shrinks meanwhile, less is read. */
