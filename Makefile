@@ -309,7 +309,7 @@ unit: $(units) $(replays) $(standins)
 lint: all
 	@python3 tests/lint/layers.py
 	@sh tests/lint/headers.sh "$(CC)" "$(or $(CXX),c++)"
-	@sh tests/lint/symbols.sh $(so)
+	@sh tests/lint/symbols.sh $(so) $(parts) $(lib)
 	@CC="$(CC)" SAN="$(SAN)" sh tests/lint/abi.sh $(so)
 	@sh tests/lint/docs.sh $(BUILD)
 	@sh tests/lint/version.sh

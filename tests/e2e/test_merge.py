@@ -2,6 +2,7 @@
 """beton merge: one file of several, as if one writer had written it."""
 import json
 import os
+import pathlib
 import re
 import struct
 import subprocess
@@ -117,7 +118,7 @@ def test_json(two, tmp_path):
     got = json.loads(merge("--json", *(d.path for d in two), out).stdout)
     assert got.pop("seconds") >= 0
     assert got == {"files": 2, "samples": 41, "bytes": out.stat().st_size}
-    assert merge("-q", two[0].path, out).stdout == ""
+    assert merge("-q", *(d.path for d in two), out).stdout == ""
 
 
 # --- fields ------------------------------------------------------------------
@@ -246,6 +247,18 @@ def test_append(two, tmp_path):
     merge(old, tmp_path / "1.beton", old)
     assert old.read_bytes() == (tmp_path / "want.beton").read_bytes()
     assert old.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_missing_new_file_replaces_nothing(two, tmp_path):
+    a, b = (d.path for d in two)
+    old = pathlib.Path(b).read_bytes()
+    r = merge(a, b, code=2)
+    assert r.stderr == f"beton: {b} exists, and a single file replaces no " \
+        "other one: the last operand is the new file\n"
+    assert pathlib.Path(b).read_bytes() == old
+    # A pattern stands for several files, so a script may run again.
+    for _ in range(2):
+        merge(tmp_path / "[01].beton", tmp_path / "out.beton")
 
 
 def test_the_output_of_an_earlier_run_is_no_source(two, tmp_path):

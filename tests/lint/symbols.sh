@@ -3,8 +3,19 @@
 # all of it in the symbol version of its soname (loader/libbeton.map).
 # The environment of a program with rights of its own must not choose what it
 # loads, runs or writes: all variables are read by secure_getenv().
-# symbols.sh LIBRARY
+# A function has one definition: with a second one in another archive, the
+# linker takes whichever comes first.
+# symbols.sh LIBRARY ARCHIVE...
 set -eu
+library=$1
+shift
+twice=$(nm --defined-only "$@" 2>/dev/null |
+    awk '$2 == "T" && $3 != "main" { print $3 }' | sort | uniq -d)
+if [ "$twice" ]; then
+    echo "defined twice in $*:" $twice
+    exit 1
+fi
+set -- "$library"
 exported=$(nm -D --defined-only --with-symbol-versions "$1" |
     awk '$2 != "A" { print $3 }' | grep -v -e '^_init$' -e '^_fini$' -e '^__' |
     sed 's/@@*/ /' | sort)

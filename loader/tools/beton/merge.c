@@ -5,10 +5,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "fs/util/bytes.h"
 #include "fs/util/name.h"
 #include "fs/util/outfile.h"
+#include "fs/util/paths.h"
 #include "fs/writer/merge.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/ui/progress.h"
@@ -64,6 +66,22 @@ static void print_line(const char *out, const struct merge_result *r,
 	       (ull)r->files, (ull)r->samples, (ull)r->size, seconds);
 }
 
+/* In "merge a.beton b.beton" the new file is probably missing: b.beton would
+   become a copy of a.beton. */
+static bool lacks_new_file(const struct invocation *call)
+{
+	const char *out = call->operands[1];
+
+	if (call->num_operands != 2 || paths_is_pattern(call->operands[0]) ||
+	    access(out, F_OK))
+		return false;
+	log_error(call->log,
+		  "%s exists, and a single file replaces no other one: the "
+		  "last operand is the new file",
+		  out);
+	return true;
+}
+
 static int merge(const struct invocation *call)
 {
 	const struct merge_command_options *o = call->options;
@@ -79,6 +97,8 @@ static int merge(const struct invocation *call)
 	};
 	int r;
 
+	if (lacks_new_file(call))
+		return BETON_EXIT_USAGE;
 	if (outfile_check(out, call->log))
 		return EXIT_FAILURE;
 	progress_init(&progress, 0, call->log);

@@ -29,7 +29,6 @@ struct beton {
 struct reader {
 	struct input_reader reader;
 	uint8_t *record;
-	struct input_memory *values; /* one per field */
 };
 
 static bool is_mount(const char *directory)
@@ -224,28 +223,20 @@ static int open_beton(const struct input_path *paths, size_t num_paths,
 
 static void reader_close(struct input_reader *reader)
 {
-	struct reader *r = (struct reader *)reader;
-
-	if (!r)
-		return;
-	for (size_t i = 0; r->values && i < reader->input->num_fields; i++)
-		input_memory_fini(&r->values[i]);
-	free(r->values);
-	free(r->record);
-	free(r);
+	if (reader)
+		free(((struct reader *)reader)->record);
+	input_reader_free(reader);
 }
 
 static int reader_open(struct input *in, struct input_reader **out)
 {
 	const struct dataset *ds = of(in)->parts[0].ds;
-	struct reader *r = calloc(1, sizeof(*r));
+	struct reader *r;
 
-	if (!r)
+	if (input_reader_new(in, sizeof(*r), &r))
 		return -ENOMEM;
-	r->reader.input = in;
-	r->values = calloc(in->num_fields + 1, sizeof(*r->values));
 	r->record = malloc(ds->format.itemsize + 1);
-	if (!r->values || !r->record) {
+	if (!r->record) {
 		reader_close(&r->reader);
 		return -ENOMEM;
 	}
@@ -279,7 +270,7 @@ static int read_value(struct reader *r, struct dataset *ds, uint64_t number,
 {
 	const uint32_t index = r->reader.input->fields[i].index;
 	const struct field *f = &ds->format.fields[index];
-	struct input_memory *memory = &r->values[i];
+	struct input_memory *memory = &r->reader.memory[i];
 	struct value v;
 	int status = dataset_value(ds, index, number, r->record, &v);
 

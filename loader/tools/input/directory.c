@@ -20,12 +20,6 @@ struct directory {
 	size_t mask;
 };
 
-struct reader {
-	struct input_reader reader;
-	struct input_memory image;
-	struct input_memory mask;
-};
-
 static bool matches(const struct input_path *path)
 {
 	return S_ISDIR(path->st.st_mode);
@@ -128,50 +122,34 @@ int directory_add_masks(struct input *in, const char *masks)
 
 static int reader_open(struct input *in, struct input_reader **out)
 {
-	struct reader *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return -ENOMEM;
-	r->reader.input = in;
-	*out = &r->reader;
-	return 0;
+	return input_reader_new(in, sizeof(**out), out);
 }
 
-static void reader_close(struct input_reader *reader)
-{
-	struct reader *r = (struct reader *)reader;
-
-	if (!r)
-		return;
-	input_memory_fini(&r->image);
-	input_memory_fini(&r->mask);
-	free(r);
-}
-
-static int read_image(struct reader *r, const struct scan_file *file,
+static int read_image(struct input_reader *r, const struct scan_file *file,
 		      struct input_value *value, struct input_error *error)
 {
-	int status = input_read_file(file->path, &r->image, &value->size);
+	int status = input_read_file(file->path, &r->memory[0], &value->size);
 
-	value->bytes = r->image.bytes;
+	value->bytes = r->memory[0].bytes;
 	return status ? input_refuse(error, status, "%s", strerror(-status))
 		      : 0;
 }
 
-static int read_mask(struct reader *r, const struct scan_file *file,
+static int read_mask(struct input_reader *r, const struct scan_file *file,
 		     struct input_value *value, struct input_error *error)
 {
-	const struct directory *d = of(r->reader.input);
+	const struct directory *d = of(r->input);
+	struct input_memory *memory = &r->memory[d->mask];
 	const char *rel = file->path + file->rel, *dot = strrchr(rel, '.');
 	char *path;
 	int status;
 
 	if (asprintf(&path, "%s/%.*s.png", d->masks, (int)(dot - rel), rel) < 0)
 		return input_refuse(error, -ENOMEM, "%s", strerror(ENOMEM));
-	status = input_read_file(path, &r->mask, &value->size);
+	status = input_read_file(path, memory, &value->size);
 	if (!status && value->size > MASK_MAX)
 		status = -EFBIG;
-	value->bytes = r->mask.bytes;
+	value->bytes = memory->bytes;
 	if (status)
 		input_refuse(error, status, "mask %.60s: %s", path,
 			     strerror(-status));
@@ -183,17 +161,16 @@ static int read_sample(struct input_reader *reader, uint64_t sample,
 		       const bool *wanted, struct input_value *values,
 		       struct input_error *error)
 {
-	struct reader *r = (struct reader *)reader;
 	const struct directory *d = of(reader->input);
 	const struct scan_file *file = &d->scan.files[sample];
 	int status = 0;
 
 	if (wanted[0])
-		status = read_image(r, file, &values[0], error);
+		status = read_image(reader, file, &values[0], error);
 	if (d->label && wanted[d->label])
 		values[d->label].integer = file->label;
 	if (!status && d->mask && wanted[d->mask])
-		status = read_mask(r, file, &values[d->mask], error);
+		status = read_mask(reader, file, &values[d->mask], error);
 	return status;
 }
 
@@ -210,7 +187,7 @@ const struct input_kind input_directory = {
 	.open = open_directory,
 	.reader_open = reader_open,
 	.read = read_sample,
-	.reader_close = reader_close,
+	.reader_close = input_reader_free,
 	.describe = describe,
 	.close = close_directory,
 };

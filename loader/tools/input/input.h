@@ -27,7 +27,7 @@ enum {
 
 #define INPUT_VALUE_MAX ((uint64_t)2 << 30)
 
-/* The types of values that sources have. mkfs/plan.c maps them to types of
+/* The types of values that sources have. mkfs/mapping.c maps them to types of
    fields. */
 enum input_type {
 	INPUT_IMAGE, /* an image file, or pixels: see struct input_value */
@@ -53,7 +53,7 @@ struct input_field {
 	bool is_tensor; /* arrays: of PyTorch, not of NumPy */
 	uint32_t index; /* for the kind's own use */
 	/* Why no value can be read, with what to do. Empty: values can be read.
-	   A plan refuses such a field unless --fields drops it. */
+	   A mapping refuses such a field unless --fields drops it. */
 	char refused[INPUT_WHY_SIZE];
 };
 
@@ -134,6 +134,7 @@ struct input {
 /* The first member of every kind's reader. */
 struct input_reader {
 	struct input *input;
+	struct input_memory *memory; /* one per field, for its values */
 };
 
 extern const struct input_kind input_beton, input_directory, input_hdf5,
@@ -171,6 +172,11 @@ struct input_memory {
    -ENOMEM. */
 int input_reserve(struct input_memory *memory, size_t size);
 void input_memory_fini(struct input_memory *memory);
+
+/* Makes a reader of `size` bytes, zeros but for its input and its memory.
+   -ENOMEM. */
+int input_reader_new(struct input *in, size_t size, void *out);
+void input_reader_free(struct input_reader *reader); /* takes NULL */
 
 /* Reads a whole regular file; never waits for a FIFO. -errno, -EINVAL if it is
    another kind of file, -EFBIG above INPUT_VALUE_MAX. */

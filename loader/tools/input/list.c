@@ -23,11 +23,6 @@ struct list {
 	uint64_t *offsets; /* of the paths */
 };
 
-struct reader {
-	struct input_reader reader;
-	struct input_memory image;
-};
-
 static struct list *of(const struct input *in)
 {
 	return (struct list *)in;
@@ -138,23 +133,7 @@ static int open_list(const struct input_path *paths, size_t num_paths,
 
 static int reader_open(struct input *in, struct input_reader **out)
 {
-	struct reader *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return -ENOMEM;
-	r->reader.input = in;
-	*out = &r->reader;
-	return 0;
-}
-
-static void reader_close(struct input_reader *reader)
-{
-	struct reader *r = (struct reader *)reader;
-
-	if (!r)
-		return;
-	input_memory_fini(&r->image);
-	free(r);
+	return input_reader_new(in, sizeof(**out), out);
 }
 
 static const char *path_of(const struct input *in, uint64_t sample)
@@ -166,14 +145,13 @@ static int read_sample(struct input_reader *reader, uint64_t sample,
 		       const bool *wanted, struct input_value *values,
 		       struct input_error *error)
 {
-	struct reader *r = (struct reader *)reader;
 	int status;
 
 	if (!wanted[0])
 		return 0;
-	status = input_read_file(path_of(reader->input, sample), &r->image,
-				 &values[0].size);
-	values[0].bytes = r->image.bytes;
+	status = input_read_file(path_of(reader->input, sample),
+				 &reader->memory[0], &values[0].size);
+	values[0].bytes = reader->memory[0].bytes;
 	return status ? input_refuse(error, status, "%s", strerror(-status))
 		      : 0;
 }
@@ -191,7 +169,7 @@ const struct input_kind input_list = {
 	.open = open_list,
 	.reader_open = reader_open,
 	.read = read_sample,
-	.reader_close = reader_close,
+	.reader_close = input_reader_free,
 	.describe = describe,
 	.close = close_list,
 };

@@ -35,9 +35,8 @@ struct reader {
 	struct part_file file;
 	struct input_memory line;
 	json_t *object;		/* of the line; NULL: none */
-	struct csv_cell *cells; /* one per field, as the next two */
+	struct csv_cell *cells; /* one per field, as `at` */
 	struct cell *at;
-	struct input_memory *memory;
 };
 
 static struct manifest *of(const struct input *in)
@@ -489,28 +488,23 @@ static void reader_close(struct input_reader *reader)
 
 	if (!r)
 		return;
-	for (size_t i = 0; r->memory && i < reader->input->num_fields; i++)
-		input_memory_fini(&r->memory[i]);
 	json_decref(r->object);
-	free(r->memory);
 	free(r->cells);
 	free(r->at);
 	input_memory_fini(&r->line);
 	part_file_fini(&r->file);
-	free(r);
+	input_reader_free(reader);
 }
 
 static int reader_open(struct input *in, struct input_reader **out)
 {
-	struct reader *r = calloc(1, sizeof(*r));
+	struct reader *r;
 
-	if (!r)
+	if (input_reader_new(in, sizeof(*r), &r))
 		return -ENOMEM;
-	r->reader.input = in;
-	r->memory = calloc(in->num_fields, sizeof(*r->memory));
 	r->cells = calloc(in->num_fields, sizeof(*r->cells));
 	r->at = calloc(in->num_fields, sizeof(*r->at));
-	if (!r->memory || !r->cells || !r->at) {
+	if (!r->cells || !r->at) {
 		reader_close(&r->reader);
 		return -ENOMEM;
 	}
@@ -593,7 +587,8 @@ static int read_sample(struct input_reader *reader, uint64_t sample,
 	for (size_t i = 0; i < m->input.num_fields && !status; i++)
 		if (wanted[i])
 			status = column_value(&m->columns[i], &r->at[i], base,
-					      &r->memory[i], &values[i], error);
+					      &r->reader.memory[i], &values[i],
+					      error);
 	return status;
 }
 

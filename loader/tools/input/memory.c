@@ -24,6 +24,32 @@ void input_memory_fini(struct input_memory *memory)
 	*memory = (struct input_memory){ 0 };
 }
 
+int input_reader_new(struct input *in, size_t size, void *out)
+{
+	struct input_reader *r = calloc(1, size);
+
+	if (!r)
+		return -ENOMEM;
+	r->input = in;
+	r->memory = calloc(in->num_fields + 1, sizeof(*r->memory));
+	if (!r->memory) {
+		free(r);
+		return -ENOMEM;
+	}
+	*(struct input_reader **)out = r;
+	return 0;
+}
+
+void input_reader_free(struct input_reader *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->input->num_fields; i++)
+		input_memory_fini(&r->memory[i]);
+	free(r->memory);
+	free(r);
+}
+
 /* Opens a regular file only, and never waits for a FIFO. */
 static int open_file(const char *path, size_t *size)
 {

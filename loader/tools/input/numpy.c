@@ -63,11 +63,6 @@ struct array {
 	struct column column;
 };
 
-struct reader {
-	struct input_reader reader;
-	struct input_memory *memory; /* one per field */
-};
-
 static struct numpy *of(const struct input *in)
 {
 	return (struct numpy *)in;
@@ -671,32 +666,9 @@ static int open_numpy(const struct input_path *paths, size_t num_paths,
 
 /* --- reading ------------------------------------------------------------- */
 
-static void reader_close(struct input_reader *reader)
-{
-	struct reader *r = (struct reader *)reader;
-
-	if (!r)
-		return;
-	for (size_t i = 0; r->memory && i < reader->input->num_fields; i++)
-		input_memory_fini(&r->memory[i]);
-	free(r->memory);
-	free(r);
-}
-
 static int reader_open(struct input *in, struct input_reader **out)
 {
-	struct reader *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return -ENOMEM;
-	r->reader.input = in;
-	r->memory = calloc(in->num_fields, sizeof(*r->memory));
-	if (!r->memory) {
-		reader_close(&r->reader);
-		return -ENOMEM;
-	}
-	*out = &r->reader;
-	return 0;
+	return input_reader_new(in, sizeof(**out), out);
 }
 
 static void swap_bytes(uint8_t *bytes, uint64_t size, uint32_t unit)
@@ -815,11 +787,11 @@ static int take_row(const struct input_field *f, const struct column *c,
 	}
 }
 
-static int read_row(struct reader *r, size_t field, const struct column *c,
-		    uint64_t row, struct input_value *out,
-		    struct input_error *error)
+static int read_row(struct input_reader *r, size_t field,
+		    const struct column *c, uint64_t row,
+		    struct input_value *out, struct input_error *error)
 {
-	const struct input_field *f = &r->reader.input->fields[field];
+	const struct input_field *f = &r->input->fields[field];
 	struct input_memory *memory = &r->memory[field];
 	int status = input_reserve(memory, c->row);
 
@@ -838,7 +810,6 @@ static int read_sample(struct input_reader *reader, uint64_t sample,
 		       const bool *wanted, struct input_value *values,
 		       struct input_error *error)
 {
-	struct reader *r = (struct reader *)reader;
 	const struct numpy *n = of(reader->input);
 	const struct part *part = parts_find(&n->parts, sample);
 	const struct column *columns = n->columns[part - n->parts.at];
@@ -846,7 +817,7 @@ static int read_sample(struct input_reader *reader, uint64_t sample,
 
 	for (size_t i = 0; i < n->input.num_fields && !status; i++)
 		if (wanted[i])
-			status = read_row(r, i, &columns[i],
+			status = read_row(reader, i, &columns[i],
 					  sample - part->first, &values[i],
 					  error);
 	return status;
@@ -868,7 +839,7 @@ const struct input_kind input_numpy = {
 	.open = open_numpy,
 	.reader_open = reader_open,
 	.read = read_sample,
-	.reader_close = reader_close,
+	.reader_close = input_reader_free,
 	.describe = describe,
 	.close = close_numpy,
 };

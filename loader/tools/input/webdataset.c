@@ -42,7 +42,6 @@ struct webdataset {
 struct reader {
 	struct input_reader reader;
 	struct part_file file;
-	struct input_memory *memory; /* one per field */
 };
 
 static struct webdataset *of(const struct input *in)
@@ -512,31 +511,14 @@ static int open_webdataset(const struct input_path *paths, size_t num_paths,
 
 static void reader_close(struct input_reader *reader)
 {
-	struct reader *r = (struct reader *)reader;
-
-	if (!r)
-		return;
-	for (size_t i = 0; r->memory && i < reader->input->num_fields; i++)
-		input_memory_fini(&r->memory[i]);
-	free(r->memory);
-	part_file_fini(&r->file);
-	free(r);
+	if (reader)
+		part_file_fini(&((struct reader *)reader)->file);
+	input_reader_free(reader);
 }
 
 static int reader_open(struct input *in, struct input_reader **out)
 {
-	struct reader *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return -ENOMEM;
-	r->reader.input = in;
-	r->memory = calloc(in->num_fields, sizeof(*r->memory));
-	if (!r->memory) {
-		reader_close(&r->reader);
-		return -ENOMEM;
-	}
-	*out = &r->reader;
-	return 0;
+	return input_reader_new(in, sizeof(struct reader), out);
 }
 
 static int take_int(const char *extension, struct input_value *v,
@@ -597,12 +579,12 @@ static int read_value(struct reader *r, size_t field, const struct range *value,
 {
 	const struct webdataset *w = of(r->reader.input);
 	const char *extension = w->extensions[field];
-	int status = part_file_read(&r->file, &r->memory[field], value->off,
-				    value->size, error);
+	int status = part_file_read(&r->file, &r->reader.memory[field],
+				    value->off, value->size, error);
 
 	if (status)
 		return status;
-	out->bytes = r->memory[field].bytes;
+	out->bytes = r->reader.memory[field].bytes;
 	out->size = value->size;
 	return take_value(&w->input.fields[field], extension, out, error);
 }

@@ -39,7 +39,7 @@ void build_block_signals(sigset_t *set)
 static const char *place_of(const struct build *b, uint64_t i,
 			    char place[PLACE_SIZE])
 {
-	const struct input *in = b->plan->input;
+	const struct input *in = b->mapping->input;
 
 	in->kind->describe(in, selection_at(&b->selection, i), place,
 			   PLACE_SIZE);
@@ -137,7 +137,7 @@ static int append_samples(struct build *b, struct mkfs_pool *pool,
 			return r == -ENODATA ? 0 : r;
 		r = made.status ? report_bad(b, i, &made)
 				: append_sample(b, a, i, &made);
-		made_fini(b->plan, &made);
+		made_fini(b->mapping, &made);
 		if (r)
 			return r;
 		i++;
@@ -166,8 +166,8 @@ static int open_file(struct build *b, struct appender **a)
 {
 	const struct appender_setup setup = {
 		.path = b->dataset,
-		.fields = b->plan->written,
-		.num_fields = b->plan->num_fields,
+		.fields = b->mapping->written,
+		.num_fields = b->mapping->num_fields,
 		.num_samples = b->selection.count,
 		.page_size = b->page_size,
 		.exists = b->options->append,
@@ -184,11 +184,11 @@ static int open_file(struct build *b, struct appender **a)
 static int run_once(struct build *b)
 {
 	const struct mkfs_work work = {
-		.plan = b->plan,
+		.mapping = b->mapping,
 		.selection = &b->selection,
 		.recipe = &b->options->recipe,
 		.check = b->options->masks ? mask_check : NULL,
-		.arg = b->plan,
+		.arg = b->mapping,
 	};
 	struct appender *a = NULL;
 	struct mkfs_pool *pool = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the dataset of a plan and a selection. */
+/* Writes the dataset of a mapping and a selection. */
 #ifndef LOADER_TOOLS_MKFS_BUILD_H
 #define LOADER_TOOLS_MKFS_BUILD_H
 
@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 
 #include "fs/writer/append.h"
+#include "loader/tools/mkfs/mapping.h"
 #include "loader/tools/mkfs/options.h"
-#include "loader/tools/mkfs/plan.h"
 #include "loader/tools/mkfs/selection.h"
 #include "loader/tools/ui/progress.h"
 
@@ -16,7 +16,7 @@
 struct build {
 	const struct mkfs_options *options;
 	struct log *log;
-	struct plan *plan;
+	struct mapping *mapping;
 	struct selection selection;
 	const char *dataset; /* its path */
 	unsigned jobs;

@@ -7,9 +7,10 @@
 
 void mask_check(void *arg, struct made *made)
 {
-	const struct plan *plan = arg;
+	const struct mapping *mapping = arg;
 	const struct writer_value *image = &made->values[0];
-	const struct writer_value *mask = &made->values[plan->num_fields - 1];
+	const struct writer_value *mask =
+		&made->values[mapping->num_fields - 1];
 	struct png_size size;
 
 	if (png_measure(mask->bytes, mask->size, &size))

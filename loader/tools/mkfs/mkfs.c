@@ -25,26 +25,26 @@ enum {
 #define PAGE_SIZE_DEFAULT ((uint32_t)8 << 20)
 
 /* The text after the number of samples in the summary. */
-static void print_classes(const struct plan *plan)
+static void print_classes(const struct mapping *mapping)
 {
-	size_t n = plan_num_classes(plan);
+	size_t n = mapping_num_classes(mapping);
 
 	if (n)
 		printf(" of %zu classes", n);
-	else if (plan->input->kind == &input_directory)
+	else if (mapping->input->kind == &input_directory)
 		printf(" without labels");
 }
 
 static void print_summary(const struct build *b)
 {
 	double seconds = progress_seconds(&b->progress);
-	uint64_t ignored = b->plan->input->ignored;
+	uint64_t ignored = b->mapping->input->ignored;
 
 	name_print(stdout, b->dataset);
 	printf(": %llu %ssamples", (unsigned long long)b->samples,
 	       b->options->append ? "new " : "");
-	print_classes(b->plan);
-	if (plan_has_images(b->plan))
+	print_classes(b->mapping);
+	if (mapping_has_images(b->mapping))
 		printf(" (%llu jpg, %llu raw)", (unsigned long long)b->jpegs,
 		       (unsigned long long)b->raws);
 	printf(", %llu bytes, %.1f s (%.0f/s)", (unsigned long long)b->bytes,
@@ -64,13 +64,13 @@ static void print_plan(const struct build *b)
 
 	name_print(stdout, b->dataset);
 	printf(": %llu of %llu samples of %s", (unsigned long long)s->count,
-	       (unsigned long long)b->plan->input->num_samples,
-	       b->plan->input->kind->words);
-	if (plan_has_images(b->plan))
+	       (unsigned long long)b->mapping->input->num_samples,
+	       b->mapping->input->kind->words);
+	if (mapping_has_images(b->mapping))
 		printf(", images as %s",
 		       encode_mode_name(&b->options->recipe.mode));
 	printf(", pages of %u MiB\n", b->page_size >> 20);
-	plan_print(b->plan, stdout);
+	mapping_print(b->mapping, stdout);
 }
 
 static int write_dataset(struct build *b)
@@ -83,7 +83,7 @@ static int write_dataset(struct build *b)
 		log_info(b->log,
 			 "%llu samples found, %llu taken, %u threads, pages of "
 			 "%u MiB",
-			 (unsigned long long)b->plan->input->num_samples,
+			 (unsigned long long)b->mapping->input->num_samples,
 			 (unsigned long long)b->selection.count, b->jobs,
 			 b->page_size >> 20);
 	r = build_run(b);
@@ -98,7 +98,7 @@ static int make_of(struct input *in, const struct mkfs_options *o,
 {
 	int r = o->masks ? directory_add_masks(in, o->masks) : 0;
 
-	r = r ? r : plan_open(in, o->fields, b->log, &b->plan);
+	r = r ? r : mapping_open(in, o->fields, b->log, &b->mapping);
 	r = r ? r : selection_open(in, &o->selection, b->log, &b->selection);
 	if (r)
 		return r;
@@ -137,7 +137,7 @@ static int make_dataset(char **operands, int n, struct mkfs_options *o,
 	mkfs_options_complete(o, in->kind == &input_beton);
 	r = make_of(in, o, &b);
 	selection_fini(&b.selection);
-	plan_close(b.plan);
+	mapping_close(b.mapping);
 	input_close(in);
 	return r;
 }

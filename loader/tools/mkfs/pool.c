@@ -40,20 +40,20 @@ static int make_job(void *arg, void *job_arg)
 	struct worker *w = arg;
 	struct job *job = job_arg;
 	const struct mkfs_work *work = w->work;
-	struct input *in = work->plan->input;
+	struct input *in = work->mapping->input;
 	struct input_error error = { 0 };
 	int r;
 
 	memset(w->values, 0, in->num_fields * sizeof(*w->values));
 	r = in->kind->read(w->reader,
 			   selection_at(work->selection, job->number),
-			   work->plan->wanted, w->values, &error);
+			   work->mapping->wanted, w->values, &error);
 	if (r) {
 		job->made = (struct made){ .status = r, .error = error };
 		return 0;
 	}
-	plan_make(work->plan, w->encoder, w->values,
-		  work->selection->first + job->number, &job->made);
+	mapping_make(work->mapping, w->encoder, w->values,
+		     work->selection->first + job->number, &job->made);
 	if (!job->made.status && work->check)
 		work->check(work->arg, &job->made);
 	return 0;
@@ -63,7 +63,8 @@ static int make_job(void *arg, void *job_arg)
 static void free_jobs(struct mkfs_pool *pool)
 {
 	for (uint64_t i = pool->given; i < pool->submitted; i++)
-		made_fini(pool->work->plan, &pool->jobs[i % pool->window].made);
+		made_fini(pool->work->mapping,
+			  &pool->jobs[i % pool->window].made);
 	free(pool->jobs);
 }
 
@@ -101,7 +102,7 @@ int mkfs_pool_next(struct mkfs_pool *pool, int timeout_ms, struct made *out)
 
 static int open_worker(struct mkfs_pool *pool, struct worker *w)
 {
-	struct input *in = pool->work->plan->input;
+	struct input *in = pool->work->mapping->input;
 	int r;
 
 	w->work = pool->work;
@@ -166,7 +167,7 @@ void mkfs_pool_close(struct mkfs_pool *pool)
 	for (unsigned i = 0; i < pool->num_workers; i++) {
 		struct worker *w = &pool->workers[i];
 
-		pool->work->plan->input->kind->reader_close(w->reader);
+		pool->work->mapping->input->kind->reader_close(w->reader);
 		encoder_close(w->encoder);
 		free(w->values);
 	}

@@ -8,12 +8,12 @@
 #define LOADER_TOOLS_MKFS_POOL_H
 
 #include "loader/tools/mkfs/encode.h"
-#include "loader/tools/mkfs/plan.h"
+#include "loader/tools/mkfs/mapping.h"
 #include "loader/tools/mkfs/selection.h"
 
 /* The samples to make. The caller keeps it until the pool is closed. */
 struct mkfs_work {
-	const struct plan *plan;
+	const struct mapping *mapping;
 	const struct selection *selection;
 	const struct recipe *recipe;
 	/* Called by a thread after it has made a sample; may refuse it by

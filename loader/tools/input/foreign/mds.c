@@ -307,22 +307,8 @@ static int add_directory(struct records *q, const char *directory,
 static int mds_open(const struct input_path *paths, size_t num_paths,
 		    struct log *log, struct input **out)
 {
-	struct records *q;
-	json_t *first = NULL;
-	int r = records_new(&input_mds, log, &q);
-
-	if (r)
-		return r;
-	for (size_t i = 0; i < num_paths && !r; i++)
-		r = add_directory(q, paths[i].path, &first);
-	json_decref(first);
-	r = r ? r : records_look(q);
-	if (r) {
-		records_close(&q->in);
-		return r;
-	}
-	*out = &q->in;
-	return 0;
+	return records_open(&input_mds, paths, num_paths, log, add_directory,
+			    out);
 }
 
 static bool mds_matches(const struct input_path *path)

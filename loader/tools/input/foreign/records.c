@@ -47,20 +47,6 @@ static int no_memory(struct log *log)
 	return -ENOMEM;
 }
 
-int records_new(const struct input_kind *kind, struct log *log,
-		struct records **out)
-{
-	struct records *q = calloc(1, sizeof(*q));
-
-	if (!q)
-		return no_memory(log);
-	q->in.kind = kind;
-	q->in.log = log;
-	unpacked_init(&q->unpacked);
-	*out = q;
-	return 0;
-}
-
 void records_close(struct input *in)
 {
 	struct records *q = (struct records *)in;
@@ -593,7 +579,7 @@ static int look_at(struct records *q, struct records_reader *r, uint64_t sample,
 	return code;
 }
 
-int records_look(struct records *q)
+static int look(struct records *q)
 {
 	unsigned images[INPUT_FIELDS_MAX] = { 0 };
 	unsigned others[INPUT_FIELDS_MAX] = { 0 };
@@ -614,4 +600,39 @@ int records_look(struct records *q)
 		    !q->in.fields[i].refused[0] && images[i] && !others[i])
 			q->in.fields[i].type = INPUT_IMAGE;
 	return code;
+}
+
+static int new_records(const struct input_kind *kind, struct log *log,
+		       struct records **out)
+{
+	struct records *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return no_memory(log);
+	q->in.kind = kind;
+	q->in.log = log;
+	unpacked_init(&q->unpacked);
+	*out = q;
+	return 0;
+}
+
+int records_open(const struct input_kind *kind, const struct input_path *paths,
+		 size_t num_paths, struct log *log, records_add_fn *add,
+		 struct input **out)
+{
+	struct records *q;
+	json_t *first = NULL;
+	int r = new_records(kind, log, &q);
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < num_paths && !r; i++)
+		r = add(q, paths[i].path, &first);
+	json_decref(first);
+	r = r ? r : look(q);
+	if (r)
+		records_close(&q->in);
+	else
+		*out = &q->in;
+	return r;
 }

@@ -7,6 +7,8 @@
 #ifndef LOADER_TOOLS_INPUT_FOREIGN_RECORDS_H
 #define LOADER_TOOLS_INPUT_FOREIGN_RECORDS_H
 
+#include <jansson.h>
+
 #include "loader/tools/input/foreign/unpacked.h"
 #include "loader/tools/input/input.h"
 
@@ -68,9 +70,16 @@ struct records {
 	struct unpacked unpacked;
 };
 
-/* Makes an input without fields. Failures are logged. */
-int records_new(const struct input_kind *kind, struct log *log,
-		struct records **out);
+/* Adds the fields and shards of a directory. *first is an object for the
+   caller's use, NULL at first, and freed at the end. */
+typedef int records_add_fn(struct records *q, const char *directory,
+			   json_t **first);
+
+/* Opens directories of a kind, and reads their first samples for the shapes of
+   arrays and for bytes that are images. Failures are logged. */
+int records_open(const struct input_kind *kind, const struct input_path *paths,
+		 size_t num_paths, struct log *log, records_add_fn *add,
+		 struct input **out);
 /* Adds a field. The caller sets members of *out. */
 int records_add_column(struct records *q, const char *name,
 		       const struct record_codec *codec,
@@ -79,9 +88,6 @@ int records_add_column(struct records *q, const char *name,
    refused if it is anything else. */
 int records_add_shard(struct records *q, const char *directory,
 		      const char *name, const struct record_shard *shard);
-/* Reads the first samples: shapes of arrays, bytes that are images. */
-int records_look(struct records *q);
-
 /* The functions of a kind. */
 int records_reader_open(struct input *in, struct input_reader **out);
 int records_read(struct input_reader *reader, uint64_t sample,

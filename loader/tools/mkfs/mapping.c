@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/tools/mkfs/plan.h"
+#include "loader/tools/mkfs/mapping.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -13,7 +13,7 @@
 
 /* A value under way: of field `field` of the sample at position `number`. */
 struct making {
-	const struct plan_field *field;
+	const struct mapping_field *field;
 	const struct input_field *source;
 	struct encoder *encoder;
 	const struct input_value *from;
@@ -87,7 +87,7 @@ static int compare_to_class(const void *key, const void *class)
 
 static int text_to_class(const struct making *m, struct writer_value *to)
 {
-	const struct plan_field *f = m->field;
+	const struct mapping_field *f = m->field;
 	char **class = bsearch(m->from, f->classes, f->num_classes,
 			       sizeof(*f->classes), compare_to_class);
 
@@ -226,7 +226,7 @@ static const struct conversion *find_conversion(const struct input_field *f,
 /* --- opening ------------------------------------------------------------- */
 
 struct builder {
-	struct plan *plan;
+	struct mapping *mapping;
 	struct log *log;
 };
 
@@ -276,8 +276,8 @@ static bool is_valid_name(const char *name)
 static int add_field(const struct builder *b, const char *name,
 		     const char *type, size_t from)
 {
-	const struct input_field *source = &b->plan->input->fields[from];
-	struct plan_field *f = &b->plan->fields[b->plan->num_fields];
+	const struct input_field *source = &b->mapping->input->fields[from];
+	struct mapping_field *f = &b->mapping->fields[b->mapping->num_fields];
 	const char *why;
 
 	if (source->refused[0]) {
@@ -297,14 +297,14 @@ static int add_field(const struct builder *b, const char *name,
 	}
 	strcpy(f->name, name);
 	f->from = from;
-	b->plan->wanted[from] = true;
-	b->plan->num_fields++;
+	b->mapping->wanted[from] = true;
+	b->mapping->num_fields++;
 	return 0;
 }
 
 static int find_source(const struct builder *b, const char *name, size_t *out)
 {
-	const struct input *in = b->plan->input;
+	const struct input *in = b->mapping->input;
 	char advice[INPUT_ADVICE_SIZE];
 
 	for (size_t i = 0; i < in->num_fields; i++) {
@@ -336,7 +336,7 @@ static int add_listed(const struct builder *b, char *text)
 
 static int add_fields(const struct builder *b, const char *fields)
 {
-	const struct input *in = b->plan->input;
+	const struct input *in = b->mapping->input;
 	cleanup_free char *copy = fields ? strdup(fields) : NULL;
 	char *rest = copy, *text;
 	int r = 0;
@@ -349,7 +349,7 @@ static int add_fields(const struct builder *b, const char *fields)
 	if (!copy)
 		return out_of_memory(b->log);
 	while (!r && (text = strsep(&rest, ","))) {
-		if (b->plan->num_fields == INPUT_FIELDS_MAX) {
+		if (b->mapping->num_fields == INPUT_FIELDS_MAX) {
 			log_error(b->log, "--fields: over %d fields",
 				  INPUT_FIELDS_MAX);
 			return -EINVAL;
@@ -362,14 +362,14 @@ static int add_fields(const struct builder *b, const char *fields)
 /* Collects the classes of the texts. */
 static int find_classes(const struct builder *b)
 {
-	struct plan *plan = b->plan;
+	struct mapping *mapping = b->mapping;
 	int r = 0;
 
-	for (size_t i = 0; i < plan->num_fields && !r; i++) {
-		struct plan_field *f = &plan->fields[i];
+	for (size_t i = 0; i < mapping->num_fields && !r; i++) {
+		struct mapping_field *f = &mapping->fields[i];
 
 		if (f->conversion->has_classes)
-			r = survey_texts(plan->input, f->from, b->log,
+			r = survey_texts(mapping->input, f->from, b->log,
 					 &f->classes, &f->num_classes);
 	}
 	return r;
@@ -393,9 +393,9 @@ static bool names_fit(const struct writer_field *f, struct log *log)
 
 static void set_written(const struct builder *b, size_t i)
 {
-	const struct plan_field *f = &b->plan->fields[i];
-	const struct input_field *source = &b->plan->input->fields[f->from];
-	struct writer_field *w = &b->plan->written[i];
+	const struct mapping_field *f = &b->mapping->fields[i];
+	const struct input_field *source = &b->mapping->input->fields[f->from];
+	struct writer_field *w = &b->mapping->written[i];
 
 	*w = (struct writer_field){
 		.name = f->name,
@@ -420,93 +420,94 @@ static void set_written(const struct builder *b, size_t i)
 		w->num_classes = 0;
 }
 
-static int allocate(struct plan *plan)
+static int allocate(struct mapping *mapping)
 {
-	size_t room = INPUT_FIELDS_MAX + plan->input->num_fields;
+	size_t room = INPUT_FIELDS_MAX + mapping->input->num_fields;
 
-	plan->fields = calloc(room, sizeof(*plan->fields));
-	plan->written = calloc(room, sizeof(*plan->written));
-	plan->wanted =
-		calloc(plan->input->num_fields + 1, sizeof(*plan->wanted));
-	return plan->fields && plan->written && plan->wanted ? 0 : -ENOMEM;
+	mapping->fields = calloc(room, sizeof(*mapping->fields));
+	mapping->written = calloc(room, sizeof(*mapping->written));
+	mapping->wanted = calloc(mapping->input->num_fields + 1,
+				 sizeof(*mapping->wanted));
+	return mapping->fields && mapping->written && mapping->wanted ? 0
+								      : -ENOMEM;
 }
 
-int plan_open(struct input *in, const char *fields, struct log *log,
-	      struct plan **out)
+int mapping_open(struct input *in, const char *fields, struct log *log,
+		 struct mapping **out)
 {
-	struct plan *plan = calloc(1, sizeof(*plan));
-	struct builder b = { plan, log };
+	struct mapping *mapping = calloc(1, sizeof(*mapping));
+	struct builder b = { mapping, log };
 	int r;
 
-	if (!plan)
+	if (!mapping)
 		return out_of_memory(log);
-	plan->input = in;
-	r = allocate(plan) ? out_of_memory(log) : add_fields(&b, fields);
+	mapping->input = in;
+	r = allocate(mapping) ? out_of_memory(log) : add_fields(&b, fields);
 	r = r ? r : find_classes(&b);
-	for (size_t i = 0; i < plan->num_fields && !r; i++)
+	for (size_t i = 0; i < mapping->num_fields && !r; i++)
 		set_written(&b, i);
 	if (r)
-		plan_close(plan);
+		mapping_close(mapping);
 	else
-		*out = plan;
+		*out = mapping;
 	return r;
 }
 
-void plan_close(struct plan *plan)
+void mapping_close(struct mapping *mapping)
 {
-	if (!plan)
+	if (!mapping)
 		return;
-	for (size_t i = 0; plan->fields && i < plan->num_fields; i++) {
-		struct plan_field *f = &plan->fields[i];
+	for (size_t i = 0; mapping->fields && i < mapping->num_fields; i++) {
+		struct mapping_field *f = &mapping->fields[i];
 
 		for (size_t k = 0; k < f->num_classes; k++)
 			free(f->classes[k]);
 		free(f->classes);
 	}
-	free(plan->fields);
-	free(plan->written);
-	free(plan->wanted);
-	free(plan);
+	free(mapping->fields);
+	free(mapping->written);
+	free(mapping->wanted);
+	free(mapping);
 }
 
 /* --- what it is ---------------------------------------------------------- */
 
-bool plan_has_images(const struct plan *plan)
+bool mapping_has_images(const struct mapping *mapping)
 {
-	for (size_t i = 0; i < plan->num_fields; i++) {
-		if (plan->written[i].type == BETON_TYPE_IMAGE)
+	for (size_t i = 0; i < mapping->num_fields; i++) {
+		if (mapping->written[i].type == BETON_TYPE_IMAGE)
 			return true;
 	}
 	return false;
 }
 
-static size_t classes_of(const struct plan *plan, size_t i)
+static size_t classes_of(const struct mapping *mapping, size_t i)
 {
-	const struct plan_field *f = &plan->fields[i];
+	const struct mapping_field *f = &mapping->fields[i];
 
-	if (plan->written[i].type != BETON_TYPE_INT)
+	if (mapping->written[i].type != BETON_TYPE_INT)
 		return 0;
 	return f->conversion->has_classes
 		       ? f->num_classes
-		       : plan->input->fields[f->from].num_classes;
+		       : mapping->input->fields[f->from].num_classes;
 }
 
-size_t plan_num_classes(const struct plan *plan)
+size_t mapping_num_classes(const struct mapping *mapping)
 {
-	for (size_t i = 0; i < plan->num_fields; i++) {
-		if (classes_of(plan, i))
-			return classes_of(plan, i);
+	for (size_t i = 0; i < mapping->num_fields; i++) {
+		if (classes_of(mapping, i))
+			return classes_of(mapping, i);
 	}
 	return 0;
 }
 
-void plan_print(const struct plan *plan, FILE *out)
+void mapping_print(const struct mapping *mapping, FILE *out)
 {
-	for (size_t i = 0; i < plan->num_fields; i++) {
-		const struct plan_field *f = &plan->fields[i];
-		const struct writer_field *w = &plan->written[i];
+	for (size_t i = 0; i < mapping->num_fields; i++) {
+		const struct mapping_field *f = &mapping->fields[i];
+		const struct writer_field *w = &mapping->written[i];
 		const struct input_field *source =
-			&plan->input->fields[f->from];
+			&mapping->input->fields[f->from];
 
 		fprintf(out, "  %-16s %s", f->name,
 			field_type_by_id(w->type)->name);
@@ -515,8 +516,8 @@ void plan_print(const struct plan *plan, FILE *out)
 		for (uint32_t k = 0; k < w->ndim; k++)
 			fprintf(out, "%s%llu", k ? "x" : " ",
 				(unsigned long long)w->shape[k]);
-		if (classes_of(plan, i))
-			fprintf(out, ", %zu classes", classes_of(plan, i));
+		if (classes_of(mapping, i))
+			fprintf(out, ", %zu classes", classes_of(mapping, i));
 		if (strcmp(f->name, source->name))
 			fprintf(out, ", from %s", source->name);
 		fputc('\n', out);
@@ -525,9 +526,9 @@ void plan_print(const struct plan *plan, FILE *out)
 
 /* --- values -------------------------------------------------------------- */
 
-void plan_make(const struct plan *plan, struct encoder *encoder,
-	       const struct input_value *values, uint64_t number,
-	       struct made *made)
+void mapping_make(const struct mapping *mapping, struct encoder *encoder,
+		  const struct input_value *values, uint64_t number,
+		  struct made *made)
 {
 	struct making m = {
 		.encoder = encoder,
@@ -537,13 +538,14 @@ void plan_make(const struct plan *plan, struct encoder *encoder,
 	int r = 0;
 
 	*made = (struct made){
-		.values = calloc(plan->num_fields + 1, sizeof(*made->values)),
+		.values =
+			calloc(mapping->num_fields + 1, sizeof(*made->values)),
 	};
 	if (!made->values)
 		r = input_refuse(&made->error, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < plan->num_fields && !r; i++) {
-		m.field = &plan->fields[i];
-		m.source = &plan->input->fields[m.field->from];
+	for (size_t i = 0; i < mapping->num_fields && !r; i++) {
+		m.field = &mapping->fields[i];
+		m.source = &mapping->input->fields[m.field->from];
 		m.from = &values[m.field->from];
 		r = m.field->conversion->convert(&m, &made->values[i]);
 		made->size += r ? 0 : made->values[i].size;
@@ -551,9 +553,9 @@ void plan_make(const struct plan *plan, struct encoder *encoder,
 	made->status = r;
 }
 
-void made_fini(const struct plan *plan, struct made *made)
+void made_fini(const struct mapping *mapping, struct made *made)
 {
-	for (size_t i = 0; made->values && i < plan->num_fields; i++)
+	for (size_t i = 0; made->values && i < mapping->num_fields; i++)
 		free((void *)made->values[i].bytes);
 	free(made->values);
 	made->values = NULL;

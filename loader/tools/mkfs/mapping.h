@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan of a dataset: its fields, each made of a field of the source by a
- * conversion. A conversion is a row of a table in plan.c. Immutable once
- * open.
+ * The fields of a dataset, each made of a field of the source by a conversion.
+ * A conversion is a row of a table in mapping.c. Immutable once open.
  */
-#ifndef LOADER_TOOLS_MKFS_PLAN_H
-#define LOADER_TOOLS_MKFS_PLAN_H
+#ifndef LOADER_TOOLS_MKFS_MAPPING_H
+#define LOADER_TOOLS_MKFS_MAPPING_H
 
 #include <stdio.h>
 
@@ -17,7 +16,7 @@
 
 struct conversion;
 
-struct plan_field {
+struct mapping_field {
 	size_t from; /* index of the source's field */
 	const struct conversion *conversion;
 	char name[17];
@@ -25,31 +24,31 @@ struct plan_field {
 	size_t num_classes;
 };
 
-struct plan {
+struct mapping {
 	struct input *input;
 	size_t num_fields;
-	struct plan_field *fields;
+	struct mapping_field *fields;
 	struct writer_field *written; /* the same fields for a writer */
 	bool *wanted;		      /* fields of the source that are read */
 };
 
 /*
- * Plans the fields that `fields` lists, "NAME[:TYPE][=SOURCE],...", or all of
+ * Maps the fields that `fields` lists, "NAME[:TYPE][=SOURCE],...", or all of
  * the source if it is NULL. May read all samples for the names of classes.
  * Failures are logged: -EINVAL if a field cannot be in a dataset.
  */
-int plan_open(struct input *in, const char *fields, struct log *log,
-	      struct plan **out);
-void plan_close(struct plan *plan); /* takes NULL */
+int mapping_open(struct input *in, const char *fields, struct log *log,
+		 struct mapping **out);
+void mapping_close(struct mapping *mapping); /* takes NULL */
 
 /* Returns the number of classes of the first field that has classes, or 0. */
-size_t plan_num_classes(const struct plan *plan);
+size_t mapping_num_classes(const struct mapping *mapping);
 
 /* Returns whether the dataset has images. */
-bool plan_has_images(const struct plan *plan);
+bool mapping_has_images(const struct mapping *mapping);
 
 /* Prints a line per field. */
-void plan_print(const struct plan *plan, FILE *out);
+void mapping_print(const struct mapping *mapping, FILE *out);
 
 /* --- values -------------------------------------------------------------- */
 
@@ -67,10 +66,10 @@ struct made {
  * position in the new dataset, which the random draws of --mode=proportion
  * depend on. Failures are in made->status.
  */
-void plan_make(const struct plan *plan, struct encoder *encoder,
-	       const struct input_value *values, uint64_t number,
-	       struct made *made);
+void mapping_make(const struct mapping *mapping, struct encoder *encoder,
+		  const struct input_value *values, uint64_t number,
+		  struct made *made);
 
-void made_fini(const struct plan *plan, struct made *made);
+void made_fini(const struct mapping *mapping, struct made *made);
 
 #endif
