@@ -135,10 +135,10 @@ void mkfs_options_complete(struct mkfs_options *o, bool is_dataset)
 static void print_help(const struct option_set *set)
 {
 	printf("usage: %s [OPTION]... SOURCE... DATASET\n\n"
-	       "Make a dataset file (.beton) of images below directories, "
-	       "tables, arrays,\narchives or datasets; beton-sources(7) lists "
-	       "all kinds. If every image is in a\ndirectory of its class, the "
-	       "dataset has labels.\n\n"
+	       "Make a dataset file (.beton) from samples: images below "
+	       "directories, arrays,\narchives, tables, databases, or other "
+	       "datasets (see beton-sources(7)). If every\nimage is in a "
+	       "directory of its class, the dataset has labels.\n\n"
 	       "Options:\n",
 	       MKFS_PROGRAM);
 	option_help(set, stdout);
