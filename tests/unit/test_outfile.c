@@ -84,14 +84,6 @@ static bool has_text(const char *path, const char *text)
 	return !strcmp(bytes, text);
 }
 
-static bool is_root(const char *test)
-{
-	if (!geteuid())
-		return true;
-	printf("%s: skipped: needs root\n", test);
-	return false;
-}
-
 /* Runs a test as another user, who owns the directory meanwhile. */
 static void run_as_other(void (*test)(void))
 {
@@ -157,7 +149,7 @@ static void owner_and_group_stay(void)
 {
 	struct stat st;
 
-	if (!is_root(__func__))
+	if (!can_be_another_user(__func__))
 		return;
 	make_file(target, 0640);
 	CHECK(!chown(target, OTHER_USER, OTHER_GROUP));
@@ -178,7 +170,7 @@ static void a_group_that_cannot_stay_takes_its_rights_with_it(void)
 {
 	struct stat st;
 
-	if (!is_root(__func__))
+	if (!can_be_another_user(__func__))
 		return;
 	make_file(target, 0664);
 	CHECK(!chown(target, 0, OTHER_GROUP));
@@ -412,7 +404,7 @@ static void a_link_of_another_user_is_refused(void)
 {
 	const char *link = path_of("link");
 
-	if (!is_root(__func__))
+	if (!can_be_another_user(__func__))
 		return;
 	make_file(target, 0600);
 	CHECK(!symlink(target, link) && !lchown(link, OTHER_USER, OTHER_USER));
@@ -433,7 +425,7 @@ static void a_file_of_another_user_gives_no_access(void)
 {
 	struct stat st;
 
-	if (!is_root(__func__))
+	if (!can_be_another_user(__func__))
 		return;
 	make_file(target, 0666);
 	CHECK(!chown(target, OTHER_USER, OTHER_USER));
@@ -460,7 +452,7 @@ static void write_where_others_may_not(void)
 
 static void permissions_of_directories_count(void)
 {
-	if (is_root(__func__))
+	if (can_be_another_user(__func__))
 		run_as_other(write_where_others_may_not);
 }
 

@@ -116,10 +116,8 @@ int main(int argc, char **argv)
 	/* A program that may not be traced cannot look for leaks as it ends. */
 	if (argc > 1)
 		_exit(be_secure());
-	if (geteuid()) {
-		puts("skipped: only root can make a program setgid");
+	if (!can_be_another_user("a program that is setgid"))
 		return 0;
-	}
 	CHECK(mkdtemp(dir) && !chmod(dir, 0755));
 	snprintf(path, sizeof(path), "%s/program", dir);
 	copy_self(path);
