@@ -425,8 +425,7 @@ def test_the_loader_takes_a_directory(val, tmp_path, mount_all):
         assert dumped.digest(tmp_path / f"{name}.mount") == sums
         info = [json.loads(dumped.beton("info", x, "--json").stdout)
                 for x in (d.path, where / name)]
-        # A mount has no order on disk.
-        assert info[0].pop("on_disk") and info[0] == info[1]
+        assert info[0] == info[1]
 
 
 # --- the command line ---

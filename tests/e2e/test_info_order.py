@@ -31,10 +31,17 @@ def dataset(path, labels):
                         [{"label": k} for k in labels]).path
 
 
+def on_disk(path):
+    """--json alone is dataset.json."""
+    assert "on_disk" not in json.loads(beton("info", "--json", path).stdout)
+    return json.loads(beton("info", "--json", "--spec", "order=random",
+                            path).stdout).get("on_disk")
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_order_on_disk_is_named(order, tmp_path):
     path = dataset(tmp_path / "x.beton", ORDERS[order])
-    out = json.loads(beton("info", "--json", path).stdout)["on_disk"]
+    out = on_disk(path)
     assert out["order"] == order and out["field"] == "label"
     assert out["inspected"] == N and out["batch"] == 256
     if order == "uniform":
@@ -57,12 +64,12 @@ def test_there_is_no_line_without_labels(tmp_path, mount):
     empty = dataset(tmp_path / "e.beton", [5])
     for path in one.path, empty:
         assert "on disk" not in beton("info", path).stdout
-        assert "on_disk" not in json.loads(beton("info", "--json", path).stdout)
+        assert on_disk(path) is None
     mnt = mount(dataset(tmp_path / "m.beton", ORDERS["sorted"]))
     assert "on disk" not in beton("info", mnt).stdout
 
 
 def test_large_files_are_inspected_in_parts(tmp_path):
     path = make.two_numbers(tmp_path / "big.beton", 3000000).path
-    out = json.loads(beton("info", "--json", path).stdout)["on_disk"]
+    out = on_disk(path)
     assert out["inspected"] == 65536 and out["order"] == "sorted"

@@ -44,8 +44,8 @@ static const struct option_row rows[] = {
 	  .max = GALLERY_IMAGES_MAX, .argument = "N",
 	  .help = "Show at most N images on the HTML page (default: 100)" },
 	{ "json", .kind = OPTION_FLAG, AT(json),
-	  .help = "Print the contents of dataset.json and the order on disk; "
-		  "with --spec, the resolved spec and its shuffle quality" },
+	  .help = "Print the contents of dataset.json; with --spec, the "
+		  "resolved spec, its shuffle quality and the order on disk" },
 };
 
 static const struct info_options defaults = { .thumbnails = 100 };
@@ -208,45 +208,6 @@ static json_t *measure_json(const struct shuffle_quality_measure *m)
 	return json_pack("{s:f, s:f}", "mean", m->mean, "worst", m->worst);
 }
 
-static int print_spec(struct subject *s, const struct info_options *o)
-{
-	const struct spec_facts facts = {
-		.samples = number(s, "samples"),
-		.data_bytes = number(s, "data_bytes"),
-		.subsets = s->subsets,
-	};
-	char why[SPEC_WHY_SIZE], text[SPEC_TEXT_MAX];
-	struct shuffle_quality q = { .batches = 0 };
-	struct spec spec;
-	json_t *out;
-	int r = spec_parse(o->spec, &facts, &spec, why);
-
-	if (r) {
-		log_error(s->log, "%s", why);
-		return r;
-	}
-	r = shuffle_quality_measure(&spec, s->label ? label_of : NULL, s, &q);
-	if (r && r != -ENODATA)
-		return r;
-	spec_canonical(&spec, text);
-	if (!o->json) {
-		printf("%s\n%llu batches\n", text,
-		       (unsigned long long)spec_batches(&spec));
-		if (q.batches)
-			print_quality(&q);
-		return 0;
-	}
-	out = json_pack("{s:s, s:I, s:s, s:I, s:o, s:o}", "spec", text,
-			"batches", (json_int_t)spec_batches(&spec), "measure",
-			q.of_labels ? "classes" : "entropy", "measured",
-			(json_int_t)q.batches, "quality", measure_json(&q.spec),
-			"random", measure_json(&q.random));
-	json_dumpf(out, stdout, JSON_INDENT(2));
-	putchar('\n');
-	json_decref(out);
-	return 0;
-}
-
 static void print_classes(json_t *classes)
 {
 	size_t n = json_array_size(classes), num = min_u64(n, CLASSES_SHOWN);
@@ -339,22 +300,62 @@ static void print_order_on_disk(const struct subject *s,
 	       o->batch, o->quality.spec.mean, o->quality.random.mean);
 }
 
-/* Adds the order on disk to the schema, unless there is no label, or the labels
-   cannot be read. */
-static void add_order_on_disk(struct subject *s)
+/* Adds the order on disk, unless there is no label, or the labels cannot be
+   read. */
+static void add_order_on_disk(struct subject *s, json_t *to)
 {
 	struct on_disk o;
 
 	if (look_at_disk(s, &o))
 		return;
 	json_object_set_new(
-		s->schema, "on_disk",
+		to, "on_disk",
 		json_pack("{s:s, s:s, s:f, s:f, s:I, s:i, s:f, s:f}", "field",
 			  s->label, "order", disk_orders[o.disk.order], "run",
 			  o.disk.run, "shuffled_run", o.disk.shuffled_run,
 			  "inspected", (json_int_t)o.disk.samples, "batch",
 			  (int)o.batch, "quasi_random", o.quality.spec.mean,
 			  "random", o.quality.random.mean));
+}
+
+static int print_spec(struct subject *s, const struct info_options *o)
+{
+	const struct spec_facts facts = {
+		.samples = number(s, "samples"),
+		.data_bytes = number(s, "data_bytes"),
+		.subsets = s->subsets,
+	};
+	char why[SPEC_WHY_SIZE], text[SPEC_TEXT_MAX];
+	struct shuffle_quality q = { .batches = 0 };
+	struct spec spec;
+	json_t *out;
+	int r = spec_parse(o->spec, &facts, &spec, why);
+
+	if (r) {
+		log_error(s->log, "%s", why);
+		return r;
+	}
+	r = shuffle_quality_measure(&spec, s->label ? label_of : NULL, s, &q);
+	if (r && r != -ENODATA)
+		return r;
+	spec_canonical(&spec, text);
+	if (!o->json) {
+		printf("%s\n%llu batches\n", text,
+		       (unsigned long long)spec_batches(&spec));
+		if (q.batches)
+			print_quality(&q);
+		return 0;
+	}
+	out = json_pack("{s:s, s:I, s:s, s:I, s:o, s:o}", "spec", text,
+			"batches", (json_int_t)spec_batches(&spec), "measure",
+			q.of_labels ? "classes" : "entropy", "measured",
+			(json_int_t)q.batches, "quality", measure_json(&q.spec),
+			"random", measure_json(&q.random));
+	add_order_on_disk(s, out);
+	json_dumpf(out, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(out);
+	return 0;
 }
 
 static void print_human(struct subject *s)
@@ -410,7 +411,6 @@ static int info(const struct invocation *call)
 	} else if (!r && o->spec) {
 		r = print_spec(&s, o);
 	} else if (!r && o->json) {
-		add_order_on_disk(&s);
 		json_dumpf(s.schema, stdout, JSON_INDENT(2));
 		putchar('\n');
 	} else if (!r) {
