@@ -15,6 +15,7 @@
 #include "loader/tools/fsck/sums.h"
 #include "loader/tools/fsck/tables.h"
 #include "loader/tools/ui/output.h"
+#include "loader/tools/ui/signals.h"
 
 typedef unsigned long long ull;
 
@@ -39,20 +40,6 @@ struct run {
 	uint64_t written; /* samples of the copy */
 	bool wrote_sums;
 };
-
-static void block_signals(sigset_t *set)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action;
-
-	sigemptyset(set);
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
-		if (sigaction(signals[i], NULL, &action) == 0 &&
-		    action.sa_handler != SIG_IGN)
-			sigaddset(set, signals[i]);
-	}
-	pthread_sigmask(SIG_BLOCK, set, NULL);
-}
 
 /* --- results ------------------------------------------------------------- */
 
@@ -335,7 +322,7 @@ static int run_program(char **argv, struct log *log)
 	if (fsck_options_answer(&options))
 		return EXIT_SUCCESS;
 	log->level = options.common.level;
-	block_signals(&signals);
+	signals_block(&signals);
 	for (int i = 1; i <= operands && !(status & STATUS_CANCELED); i++) {
 		status |= check_dataset(&options, argv[i], &signals, log);
 		if (output_flush(log))

@@ -21,20 +21,6 @@ enum {
 	PLACE_SIZE = 4352, /* of a path and a position in it */
 };
 
-void build_block_signals(sigset_t *set)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action;
-
-	sigemptyset(set);
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
-		if (sigaction(signals[i], NULL, &action) == 0 &&
-		    action.sa_handler != SIG_IGN)
-			sigaddset(set, signals[i]);
-	}
-	pthread_sigmask(SIG_BLOCK, set, NULL);
-}
-
 /* Returns where the sample comes from, in `place`. */
 static const char *place_of(const struct build *b, uint64_t i,
 			    char place[PLACE_SIZE])

@@ -38,10 +38,6 @@ struct build {
 	atomic_int signal; /* the one that ends the program, or 0 */
 };
 
-/* Blocks the signals that end a program, but not those that are ignored: after
-   nohup, SIGHUP must stay ignored. */
-void build_block_signals(sigset_t *set);
-
 /*
  * Writes the dataset, which appears under its name when it is complete.
  * Failures are logged. A signal removes the unfinished file and ends the

@@ -75,25 +75,14 @@ static int copy_real(const struct making *m, struct writer_value *to)
 	return 0;
 }
 
-static int compare_to_class(const void *key, const void *class)
-{
-	const struct input_value *v = key;
-	const char *name = *(char *const *)class;
-	size_t n = strlen(name);
-	int r = memcmp(v->bytes, name, min_u64(v->size, n));
-
-	return r ? r : (v->size > n) - (v->size < n);
-}
-
 static int text_to_class(const struct making *m, struct writer_value *to)
 {
 	const struct mapping_field *f = m->field;
-	char **class = bsearch(m->from, f->classes, f->num_classes,
-			       sizeof(*f->classes), compare_to_class);
+	size_t class;
 
-	if (!class)
+	if (!survey_find_text(f->classes, f->num_classes, m->from, &class))
 		return refuse_value(m, -EINVAL, "its class has no number");
-	to->integer = class - f->classes;
+	to->integer = (int64_t) class;
 	return 0;
 }
 

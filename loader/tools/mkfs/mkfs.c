@@ -14,6 +14,7 @@
 #include "loader/tools/input/directory.h"
 #include "loader/tools/mkfs/build.h"
 #include "loader/tools/ui/output.h"
+#include "loader/tools/ui/signals.h"
 
 /* Exit codes, beside EXIT_SUCCESS and EXIT_FAILURE (1: nothing was written, and
    a message contains the reason). */
@@ -77,7 +78,7 @@ static int write_dataset(struct build *b)
 	const struct mkfs_options *o = b->options;
 	int r;
 
-	build_block_signals(&b->signals);
+	signals_block(&b->signals);
 	if (o->common.level >= BETON_LOG_DEBUG)
 		log_info(b->log,
 			 "%llu samples found, %llu taken, %u threads, pages of "

@@ -193,22 +193,12 @@ struct keys {
 	struct keyed *by_number; /* by the number of the sample */
 };
 
-static int compare_value_to_text(const void *key, const void *text)
-{
-	const struct input_value *v = key;
-	const char *t = *(char *const *)text;
-	size_t n = strlen(t);
-	int r = v->size && n ? memcmp(v->bytes, t, min_u64(v->size, n)) : 0;
-
-	return r ? r : (v->size > n) - (v->size < n);
-}
-
 static int note_key(void *arg, uint64_t sample,
 		    const struct input_value *values)
 {
 	const struct keys *k = arg;
 	struct keyed *to = &k->by_number[sample];
-	char **text;
+	size_t text;
 
 	if (!values)
 		return 0;
@@ -219,9 +209,8 @@ static int note_key(void *arg, uint64_t sample,
 		to->real = 0;
 	if (k->type != INPUT_TEXT)
 		return 0;
-	text = bsearch(&values[k->field], k->texts, k->num_texts,
-		       sizeof(*k->texts), compare_value_to_text);
-	to->integer = text ? text - k->texts : 0;
+	if (survey_find_text(k->texts, k->num_texts, &values[k->field], &text))
+		to->integer = (int64_t)text;
 	return 0;
 }
 

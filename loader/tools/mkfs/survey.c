@@ -6,6 +6,7 @@
 #include <string.h>
 #include <uthash.h>
 
+#include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 
 enum { TEXTS_MAX = 1000000 };
@@ -129,4 +130,29 @@ int survey_texts(struct input *in, size_t field, struct log *log, char ***texts,
 	qsort(*texts, n, sizeof(**texts), compare_texts);
 	*num = n;
 	return 0;
+}
+
+int survey_compare_text(const struct input_value *value, const char *text)
+{
+	size_t n = strlen(text), common = min_u64(value->size, n);
+	/* An empty text may have no bytes. */
+	int r = common ? memcmp(value->bytes, text, common) : 0;
+
+	return r ? r : (value->size > n) - (value->size < n);
+}
+
+static int compare_to_element(const void *value, const void *text)
+{
+	return survey_compare_text(value, *(char *const *)text);
+}
+
+bool survey_find_text(char *const *texts, size_t num,
+		      const struct input_value *value, size_t *index)
+{
+	char *const *found =
+		bsearch(value, texts, num, sizeof(*texts), compare_to_element);
+
+	if (found)
+		*index = (size_t)(found - texts);
+	return found != NULL;
 }

@@ -25,4 +25,12 @@ int survey_run(struct input *in, const bool *wanted, uint64_t first, uint64_t n,
 int survey_texts(struct input *in, size_t field, struct log *log, char ***texts,
 		 size_t *num);
 
+/* Compares the text of a value with another one by their bytes, as strcmp(). */
+int survey_compare_text(const struct input_value *value, const char *text);
+
+/* Finds the text of a value among those of survey_texts(). Returns false if it
+   is not there. */
+bool survey_find_text(char *const *texts, size_t num,
+		      const struct input_value *value, size_t *index);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "loader/tools/mkfs/survey.h"
 
 enum comparison { EQUAL, UNEQUAL, BELOW, UP_TO, ABOVE, FROM };
 
@@ -286,14 +287,6 @@ void where_mark(const struct where *w, bool *wanted)
 
 /* --- evaluation ---------------------------------------------------------- */
 
-static int compare_text(const struct input_value *v, const char *text)
-{
-	size_t n = strlen(text);
-	int r = v->size && n ? memcmp(v->bytes, text, min_u64(v->size, n)) : 0;
-
-	return r ? r : (v->size > n) - (v->size < n);
-}
-
 static bool is_in_order(enum comparison c, int order)
 {
 	switch (c) {
@@ -325,7 +318,7 @@ static bool compare(const struct clause *c, const struct input_value *v,
 	else if (c->type == INPUT_FLOAT)
 		order = (v->real > o->real) - (v->real < o->real);
 	else
-		order = compare_text(v, o->text);
+		order = survey_compare_text(v, o->text);
 	return is_in_order(c->comparison, order);
 }
 
