@@ -88,7 +88,7 @@ in = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 
 # The library: the engine, which is the half of fs/ without FUSE, and the
 # loader. tests/lint/layers.py has the order of the directories.
-lib_src    := $(call in,$(addprefix fs/,util memory metrics order dataset writer cache engine) \
+lib_src    := $(call in,$(addprefix fs/,util files memory metrics order net source dataset writer cache engine) \
               loader $(addprefix loader/,util jpeg codec resize pixels policy list text graph grid ops jit feed pipeline gpu run))
 # Directories named isa/ are compiled once for each instruction set.
 isa_src    := $(call in,$(wildcard loader/*/isa))
@@ -107,6 +107,8 @@ found      := $(foreach o,$(optional),$(shell $(PKG_CONFIG) --exists $(lastword 
 found_pkgs := $(foreach o,$(found),$(lastword $(subst =, ,$o)))
 found_cflags := $(foreach o,$(found),-DHAVE_$(firstword $(subst =, ,$o))) $(call pkg,--cflags,$(found_pkgs))
 found_libs := $(call pkg,--libs,$(found_pkgs))
+# The headers of libcurl, which is loaded at run time.
+curl_cflags := $(shell $(PKG_CONFIG) --exists libcurl && echo -DHAVE_CURL $$($(PKG_CONFIG) --cflags libcurl))
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 lib   := $(BUILD)/libbeton.a
@@ -159,6 +161,7 @@ $(addprefix $(BUILD)/test_,cuda upload device_batch gpu_loader callback machine)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 
+$(call obj,$(call in,fs/net)): private CPPFLAGS += $(curl_cflags)
 $(call obj,$(call in,fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(call in,loader/tools/picture loader/tools/input loader/tools/input/foreign loader/tools/input/parquet loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(found_cflags)
 
@@ -223,7 +226,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags Makefile
 # Rewritten only if the content changes, so that nothing rebuilds needlessly.
 update = @mkdir -p $(@D); { $(1); } | cmp -s - $@ || { $(1); } > $@
 $(BUILD)/flags: FORCE
-	$(call update,echo '$(CC) $(ALL_CFLAGS) found=$(found)')
+	$(call update,echo '$(CC) $(ALL_CFLAGS) found=$(found) $(curl_cflags)')
 # Rebuild the objects if the interpreter changes.
 $(BUILD)/python.flags: FORCE
 	$(call update,echo '$(python_include) $(python_suffix)')
@@ -247,7 +250,7 @@ kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 # Operations on whole images are loops over their pixels, too.
 $(call obj,$(ops_src) $(call in,loader/grid)): private ALL_CFLAGS += $(kernel_flags)
 # The generator is linked with the code for pipelines, and needs no kernels.
-generator_src := $(call in,fs/util $(addprefix loader/,util resize pixels policy list text graph grid ops jit))
+generator_src := $(call in,fs/util fs/files $(addprefix loader/,util resize pixels policy list text graph grid ops jit))
 generator_isa := $(foreach i,$(isas),$(patsubst %.c,$(BUILD)/kernels/$i/%.o,$(call in,loader/pixels/isa)))
 $(BUILD)/generator.a: $(call obj,$(generator_src)) $(generator_isa)
 $(BUILD)/prebuild: $(call obj,loader/jit/prebuild/prebuild.c) $(BUILD)/generator.a

@@ -15,7 +15,7 @@
 
 #include "fs/dataset/alloc_table.h"
 #include "fs/dataset/format.h"
-#include "fs/dataset/source.h"
+#include "fs/source/source.h"
 
 struct payloads;
 

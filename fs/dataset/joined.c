@@ -6,7 +6,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/paths.h"
+#include "fs/files/paths.h"
 
 /* --- formats --- */
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "fs/dataset/crc32c.h"
+#include "fs/util/crc32c.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/outfile.h"
+#include "fs/files/outfile.h"
 #include "fs/util/thread.h"
 
 typedef unsigned long long ull;

@@ -72,7 +72,7 @@ int sums_check_same(const char *path, const struct stat *was, struct log *log);
    or NULL if memory is short. */
 char *sums_path(const char *path);
 
-/* Writes the side file of the dataset file `path` by fs/util/outfile. Failures
+/* Writes the side file of the dataset file `path` by fs/files/outfile. Failures
    are logged. */
 int sums_save(const struct sums *s, const char *path, struct log *log);
 

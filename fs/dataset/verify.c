@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "fs/dataset/crc32c.h"
+#include "fs/util/crc32c.h"
 #include "fs/dataset/sums.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"

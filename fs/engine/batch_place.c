@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "fs/dataset/crc32c.h"
+#include "fs/util/crc32c.h"
 #include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
 

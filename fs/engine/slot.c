@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "fs/dataset/source.h"
+#include "fs/source/source.h"
 #include "fs/engine/line.h"
 #include "fs/engine/pool.h"
 #include "fs/util/bytes.h"

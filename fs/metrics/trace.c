@@ -17,7 +17,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
-#include "fs/util/place.h"
+#include "fs/files/place.h"
 #include "fs/util/thread.h"
 
 enum {

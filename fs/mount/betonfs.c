@@ -26,7 +26,7 @@
 #include "fs/mount/served.h"
 #include "fs/mount/watcher.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/paths.h"
+#include "fs/files/paths.h"
 
 enum {
 	/* Enough for most loads, so that libfuse seldom starts and ends

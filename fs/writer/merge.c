@@ -11,7 +11,7 @@
 #include "fs/dataset/dataset.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/paths.h"
+#include "fs/files/paths.h"
 #include "fs/writer/copy.h"
 #include "fs/writer/labels.h"
 #include "fs/writer/rewrite.h"

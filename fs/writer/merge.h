@@ -41,7 +41,7 @@ struct merge_result {
 };
 
 /*
- * Merges `num` paths, each a file or a pattern (fs/util/paths.h), into `out`.
+ * Merges `num` paths, each a file or a pattern (fs/files/paths.h), into `out`.
  * Failures are logged, with the file:
  *
  *   -EINVAL           fields or class names do not match; the output is a

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/dataset/source.h"
-#include "fs/util/outfile.h"
+#include "fs/source/source.h"
+#include "fs/files/outfile.h"
 
 /* Bytes of a source. */
 struct pages_range {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "fs/util/log.h"
-#include "fs/util/outfile.h"
+#include "fs/files/outfile.h"
 
 enum { SPILL_KEEP = 1 << 20 };
 

@@ -16,7 +16,7 @@
 #include "fs/dataset/format.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/outfile.h"
+#include "fs/files/outfile.h"
 #include "fs/writer/pages.h"
 #include "fs/writer/spill.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "fs/dataset/field.h"
-#include "fs/dataset/crc32c.h"
+#include "fs/util/crc32c.h"
 #include "fs/util/bytes.h"
 
 enum { ERRNO_MAX = 4095 }; /* the kernel's */

@@ -12,7 +12,7 @@
 
 #include "fs/dataset/field.h"
 #include "fs/engine/batch_place.h"
-#include "fs/dataset/crc32c.h"
+#include "fs/util/crc32c.h"
 #include "fs/order/order.h"
 #include "fs/util/bytes.h"
 #include "fs/util/name.h"

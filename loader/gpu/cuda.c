@@ -14,7 +14,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/log.h"
-#include "loader/util/library.h"
+#include "fs/util/library.h"
 
 /* Constants of the driver's ABI. */
 enum {

@@ -13,7 +13,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/log.h"
 #include "loader/gpu/cuda.h"
-#include "loader/util/library.h"
+#include "fs/util/library.h"
 
 enum { OPTIONS_MAX = 16, ARCHITECTURES_MAX = 64 };
 

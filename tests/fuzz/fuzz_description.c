@@ -5,7 +5,7 @@
  * repairs the header, because no mutation would, and returns this file for
  * every batch. An accepted one becomes a batch of tensors.
  */
-#include "fs/dataset/crc32c.h"
+#include "fs/util/crc32c.h"
 #include "fs/util/bytes.h"
 #include "loader/feed/description.h"
 #include "loader/run/step.h"

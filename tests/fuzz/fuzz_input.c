@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "fs/dataset/crc32c.h"
+#include "fs/util/crc32c.h"
 #include "fs/dataset/field.h"
 #include "fs/util/bytes.h"
 #include "loader/tools/input/input.h"

@@ -6,7 +6,7 @@
 
 #include "beton/batch.h"
 #include "fs/util/bytes.h"
-#include "fs/dataset/crc32c.h"
+#include "fs/util/crc32c.h"
 
 static inline void seal_batch(uint8_t *bytes, size_t size)
 {

@@ -19,8 +19,11 @@ import sys
 LAYERS = """
     include/beton
     fs/util
+    fs/files
     fs/memory
     fs/metrics fs/order
+    fs/net
+    fs/source
     fs/dataset
     fs/writer
     fs/cache
@@ -58,11 +61,14 @@ NEVER = {"loader": ["fs/namespace", "fs/zerocopy", "fs/mount"]}
 FACE = {
     "include/beton": "*",
     "fs/util": "*",
+    "fs/files": "*",
     "fs/memory": "*",
     "fs/metrics": "counters histogram jobs openmetrics rank_figures trace",
     "fs/order": "draws order spec spec_text subset",
-    "fs/dataset": "alloc_table>loader/tools/fsck class_names crc32c custom_field>loader/tools/fsck dataset field"
-                  " field_names>loader/tools/fsck format group joined source sums value_file verify vfile",
+    "fs/net": "*",
+    "fs/source": "source",
+    "fs/dataset": "alloc_table>loader/tools/fsck class_names custom_field>loader/tools/fsck dataset field"
+                  " field_names>loader/tools/fsck format group joined sums value_file verify vfile",
     "fs/writer": "*",
     "fs/cache": "arena cache choice",
     "fs/engine": "batch_place engine zerocopy_message pool settings",
@@ -109,10 +115,11 @@ FACE = {
 }
 # System headers, and the directories or files that may include them.
 ONLY = {
+    "curl/curl.h": ["fs/net/*"],
     "fuse_lowlevel.h": ["fs/mount/*"],
     "fuse_opt.h": ["fs/mount/*"],
-    "dlfcn.h": ["loader/jit/jit.c", "loader/util/library.c"],
-    "link.h": ["loader/util/library.c"],
+    "dlfcn.h": ["loader/jit/jit.c", "fs/util/library.c"],
+    "link.h": ["fs/util/library.c"],
     "jpeglib.h": ["loader/codec/*"],
     "hdf5.h": ["loader/tools/input/foreign/hdf5.c"],
     "lz4.h": ["fs/cache/cold.c", "loader/tools/ui/features.c", "loader/tools/input/parquet/*"],

@@ -7,7 +7,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "fs/util/acl.h"
+#include "fs/files/acl.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 

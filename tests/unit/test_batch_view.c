@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "fs/engine/batch.h"
-#include "fs/dataset/crc32c.h"
+#include "fs/util/crc32c.h"
 #include "loader/feed/batch_view.h"
 #include "tests/unit/made.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/dataset/crc32c.h"
+#include "fs/util/crc32c.h"
 
 #include <string.h>
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "fs/util/bytes.h"
-#include "fs/util/outfile.h"
+#include "fs/files/outfile.h"
 #include "tests/unit/t.h"
 
 enum { OTHER_USER = 65534, OTHER_GROUP = 2345, PATH_SIZE = 128 };

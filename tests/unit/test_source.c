@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "fs/dataset/source.h"
+#include "fs/source/source.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "tests/unit/t.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "fs/dataset/crc32c.h"
+#include "fs/util/crc32c.h"
 #include "fs/util/bytes.h"
 #include "loader/tools/fsck/sums.h"
 #include "tests/unit/made.h"

@@ -9,7 +9,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/name.h"
-#include "fs/util/paths.h"
+#include "fs/files/paths.h"
 #include "fs/writer/merge.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/ui/progress.h"

@@ -10,7 +10,7 @@
 
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
-#include "fs/util/place.h"
+#include "fs/files/place.h"
 
 enum {
 	NAME_SIZE = 200, /* a file name has at most 255 bytes */

@@ -10,7 +10,7 @@
 #include "fs/engine/settings.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/outfile.h"
+#include "fs/files/outfile.h"
 
 enum { TEXT_SIZE = 16384, KEYS_SIZE = 1024 };
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "fs/dataset/format.h"
-#include "fs/dataset/source.h"
+#include "fs/source/source.h"
 #include "loader/tools/fsck/report.h"
 
 /* The parts that are read. */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/dataset/crc32c.h"
+#include "fs/util/crc32c.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/tools/formats/example.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "fs/util/bytes.h"
-#include "loader/util/library.h"
+#include "fs/util/library.h"
 
 /* Constants of nvml.h, which are stable. */
 enum { CLOCK_SM = 1 };

@@ -12,7 +12,7 @@
 #include "fs/util/bytes.h"
 #include "loader/jit/compiler.h"
 #include "loader/jit/isa.h"
-#include "loader/util/library.h"
+#include "fs/util/library.h"
 
 #define TEXT(x) #x
 #define TEXT_OF(macro) TEXT(macro)

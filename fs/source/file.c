@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "fs/dataset/source.h"
-#include "fs/util/acl.h"
+#include "fs/source/source.h"
+#include "fs/files/acl.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/util/outfile.h"
+#include "fs/files/outfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/place.h"
+#include "fs/files/place.h"
 
 enum {
 	TEMPORARY_SIZE = sizeof(".beton-XXXXXXXX.tmp"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/util/place.h"
+#include "fs/files/place.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/dataset/source.h"
+#include "fs/source/source.h"
 
 #include <stdlib.h>
 

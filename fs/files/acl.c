@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/util/acl.h"
+#include "fs/files/acl.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  * O_TMPFILE it has a temporary name, ".beton-XXXXXXXX.tmp", in the same
  * directory. One thread.
  */
-#ifndef FS_UTIL_OUTFILE_H
-#define FS_UTIL_OUTFILE_H
+#ifndef FS_FILES_OUTFILE_H
+#define FS_FILES_OUTFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ struct outfile;
 
 /*
  * Prepares to write `path`, and follows symbolic links by the rule of
- * fs/util/place.h. If anything but a regular file has the name, the call fails.
+ * fs/files/place.h. If anything but a regular file has the name, the call fails.
  * It also fails with -EEXIST if the file is a dataset, unless `is_dataset`, or
  * if not place_is_for_dataset() otherwise. This module logs all its failures
  * with the path; `log` must outlive the file.

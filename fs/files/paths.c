@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/util/paths.h"
+#include "fs/files/paths.h"
 
 #include <errno.h>
 #include <glob.h>

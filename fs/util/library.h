@@ -5,8 +5,8 @@
  * struct.
  * Any thread.
  */
-#ifndef LOADER_UTIL_LIBRARY_H
-#define LOADER_UTIL_LIBRARY_H
+#ifndef FS_UTIL_LIBRARY_H
+#define FS_UTIL_LIBRARY_H
 
 #include <stdbool.h>
 #include <stddef.h>

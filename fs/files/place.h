@@ -8,8 +8,8 @@
  * directory such as /tmp. The rule is the kernel's for fs.protected_symlinks
  * (proc_sys_fs(5)), and applies even if that setting is off.
  */
-#ifndef FS_UTIL_PLACE_H
-#define FS_UTIL_PLACE_H
+#ifndef FS_FILES_PLACE_H
+#define FS_FILES_PLACE_H
 
 #include <stdbool.h>
 #include <sys/stat.h>

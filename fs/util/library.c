@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/util/library.h"
+#include "fs/util/library.h"
 
 #include <dlfcn.h>
 #include <link.h>

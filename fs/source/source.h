@@ -8,8 +8,8 @@
  * rest, and everything that bypasses the page cache. They are started while
  * requests wait, so that a device has many reads at once.
  */
-#ifndef FS_DATASET_SOURCE_H
-#define FS_DATASET_SOURCE_H
+#ifndef FS_SOURCE_SOURCE_H
+#define FS_SOURCE_SOURCE_H
 
 #include <pthread.h>
 #include <stdbool.h>

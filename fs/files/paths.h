@@ -6,8 +6,8 @@
  * in glob(7), in the order of their bytes, whatever the locale. A backslash
  * takes the meaning of the character behind it.
  */
-#ifndef FS_UTIL_PATHS_H
-#define FS_UTIL_PATHS_H
+#ifndef FS_FILES_PATHS_H
+#define FS_FILES_PATHS_H
 
 #include <stdbool.h>
 #include <stddef.h>

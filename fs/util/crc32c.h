@@ -4,8 +4,8 @@
  * CPU's instructions if it has them (SSE 4.2 with PCLMULQDQ, or those of
  * ARMv8), and tables otherwise. Pure functions.
  */
-#ifndef FS_DATASET_CRC32C_H
-#define FS_DATASET_CRC32C_H
+#ifndef FS_UTIL_CRC32C_H
+#define FS_UTIL_CRC32C_H
 
 #include <stdbool.h>
 #include <stddef.h>

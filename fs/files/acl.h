@@ -2,8 +2,8 @@
 /* The permissions of a file that has an access control list, expressed as a
    mode. In the mode of such a file, the bits of the group are the maximum over
    all entries of the list, not the rights of the owning group. */
-#ifndef FS_UTIL_ACL_H
-#define FS_UTIL_ACL_H
+#ifndef FS_FILES_ACL_H
+#define FS_FILES_ACL_H
 
 #include <sys/types.h>
 
