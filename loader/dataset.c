@@ -50,7 +50,7 @@ static void on_log(void *arg, enum beton_log_level level, const char *message)
 
 static int start(struct beton_dataset *d, const char *path)
 {
-	int r = joined_open(path, &d->log, &d->ds);
+	int r = joined_open(path, NULL, &d->log, &d->ds);
 
 	d->is_open = !r;
 	return r;

@@ -7,6 +7,7 @@
 
 #include "fs/dataset/custom_field.h"
 #include "fs/dataset/field_names.h"
+#include "fs/source/open.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
@@ -160,14 +161,15 @@ struct dataset *dataset_new(struct log *log)
 	return ds;
 }
 
-int dataset_open(const char *path, struct log *log, struct dataset **out)
+int dataset_open(const char *path, const struct source_options *options,
+		 struct log *log, struct dataset **out)
 {
 	struct dataset *ds = dataset_new(log);
 	int r;
 
 	if (!ds)
 		return -ENOMEM;
-	r = source_open(path, log, &ds->source);
+	r = source_open(path, options, log, &ds->source);
 	if (!r)
 		r = read_format(ds);
 	if (!r && format_has_custom(&ds->format))

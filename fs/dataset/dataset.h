@@ -15,6 +15,7 @@
 
 #include "fs/dataset/alloc_table.h"
 #include "fs/dataset/format.h"
+#include "fs/source/options.h"
 #include "fs/source/source.h"
 
 struct payloads;
@@ -74,10 +75,12 @@ struct dataset {
 };
 
 /*
- * Opens one file (joined.h opens several). Failures are logged: -ENOENT and the
+ * Opens one file or URL (joined.h opens several). NULL options: the defaults.
+ * Failures are logged: -ENOENT and the
  * like, -BETON_ENOTBETON, -BETON_ECORRUPT. The log must outlive the dataset.
  */
-int dataset_open(const char *path, struct log *log, struct dataset **out);
+int dataset_open(const char *path, const struct source_options *options,
+		 struct log *log, struct dataset **out);
 void dataset_close(struct dataset *ds);
 
 /* For joined.h: makes a dataset that is not open yet, for dataset_close() to

@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fs/files/paths.h"
+#include "fs/source/file.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/files/paths.h"
 
 /* --- formats --- */
 
@@ -193,7 +194,8 @@ static int add_part(struct dataset *ds, struct dataset *part)
 	return r;
 }
 
-static int open_parts(struct dataset *ds, const struct paths *paths)
+static int open_parts(struct dataset *ds, const struct paths *paths,
+		      const struct source_options *options)
 {
 	struct dataset *part;
 	int r = 0;
@@ -202,7 +204,7 @@ static int open_parts(struct dataset *ds, const struct paths *paths)
 	if (!ds->parts)
 		return -ENOMEM;
 	for (size_t i = 0; i < paths->num && !r; i++) {
-		r = dataset_open(paths->at[i], ds->log, &part);
+		r = dataset_open(paths->at[i], options, ds->log, &part);
 		if (r)
 			return r;
 		part->tables = paths->num;
@@ -240,10 +242,11 @@ static void join_fingerprints(struct dataset *ds)
 }
 
 static int open_files(const char *path, const struct paths *paths,
-		      struct log *log, struct dataset **out)
+		      const struct source_options *options, struct log *log,
+		      struct dataset **out)
 {
 	struct dataset *ds = dataset_new(log);
-	int r = ds ? open_parts(ds, paths) : -ENOMEM;
+	int r = ds ? open_parts(ds, paths, options) : -ENOMEM;
 
 	if (!r)
 		r = join_sources(ds, path);
@@ -256,14 +259,16 @@ static int open_files(const char *path, const struct paths *paths,
 	return 0;
 }
 
-int joined_open(const char *path, struct log *log, struct dataset **out)
+int joined_open(const char *path, const struct source_options *options,
+		struct log *log, struct dataset **out)
 {
 	struct paths paths;
 	int r = paths_list(path, log, &paths);
 
 	if (!r)
-		r = paths.num == 1 ? dataset_open(paths.at[0], log, out)
-				   : open_files(path, &paths, log, out);
+		r = paths.num == 1
+			    ? dataset_open(paths.at[0], options, log, out)
+			    : open_files(path, &paths, options, log, out);
 	paths_fini(&paths);
 	return r;
 }

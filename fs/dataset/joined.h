@@ -15,6 +15,7 @@
  * class names of a file do not match those of the first file, or a file is
  * given twice. The log must outlive the dataset.
  */
-int joined_open(const char *path, struct log *log, struct dataset **out);
+int joined_open(const char *path, const struct source_options *options,
+		struct log *log, struct dataset **out);
 
 #endif

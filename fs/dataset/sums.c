@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "fs/util/crc32c.h"
+#include "fs/files/outfile.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/files/outfile.h"
+#include "fs/util/crc32c.h"
 #include "fs/util/thread.h"
 
 typedef unsigned long long ull;
@@ -276,7 +276,7 @@ int sums_of_file(const char *path, unsigned threads, sums_block_fn *seen,
 	int r = sums_new(&making.sums);
 
 	if (!r)
-		r = dataset_open(path, log, &ds);
+		r = dataset_open(path, NULL, log, &ds);
 	if (!r)
 		r = sums_of(ds, threads, &making);
 	dataset_close(ds);

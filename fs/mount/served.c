@@ -13,7 +13,7 @@
 
 static int open_dataset(struct served *s, struct served_dataset *dataset)
 {
-	int r = joined_open(dataset->path, s->log, &dataset->ds);
+	int r = joined_open(dataset->path, NULL, s->log, &dataset->ds);
 
 	if (!r && s->opts->verify)
 		r = verify_dataset(dataset->ds);

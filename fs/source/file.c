@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A local file as a source, or several of them, one after the other. */
+#include "fs/source/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -9,7 +10,6 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "fs/source/source.h"
 #include "fs/files/acl.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -581,7 +581,7 @@ static struct file_source *new_source(const char *path, struct log *log)
 	return NULL;
 }
 
-int source_open(const char *path, struct log *log, struct source **out)
+int file_source_open(const char *path, struct log *log, struct source **out)
 {
 	struct file_source *file = new_source(path, log);
 	int r;

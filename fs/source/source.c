@@ -37,6 +37,30 @@ int source_descriptor(const struct source *source, uint64_t off, uint64_t *at,
 		       : -1;
 }
 
+unsigned source_depth(const struct source *source)
+{
+	return source->ops->depth ? source->ops->depth(source) : SOURCE_DEPTH;
+}
+
+size_t source_best_read(const struct source *source)
+{
+	return source->ops->best_read ? source->ops->best_read(source)
+				      : SOURCE_BEST_READ;
+}
+
+void source_prefetch(struct source *source, uint64_t off, uint64_t size)
+{
+	if (source->ops->prefetch)
+		source->ops->prefetch(source, off, size);
+}
+
+void source_note_tables(struct source *source,
+			const struct source_range *tables, size_t n)
+{
+	if (source->ops->note_tables)
+		source->ops->note_tables(source, tables, n);
+}
+
 void source_cancel(struct source *source, struct source_request *request)
 {
 	source->ops->cancel(source, request);

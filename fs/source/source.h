@@ -57,6 +57,20 @@ struct source_request {
 	void *front; /* of a source in front of another one */
 };
 
+/* Bytes [off, off + size). */
+struct source_range {
+	uint64_t off;
+	uint64_t size;
+};
+
+enum {
+	/* Concurrent reads that saturate a solid-state disk. */
+	SOURCE_DEPTH = 32,
+	/* Larger reads gain nothing on current devices, and the kernel takes
+	   1024 pieces of memory for one read. */
+	SOURCE_BEST_READ = 1 << 20,
+};
+
 struct source_ops {
 	const char *name;
 	void (*submit)(struct source *source, struct source_request *request);
@@ -66,6 +80,13 @@ struct source_ops {
 	int (*read)(struct source *source, void *buf, size_t size,
 		    uint64_t off);
 	bool (*is_direct)(const struct source *source);
+	/* NULL: SOURCE_DEPTH and SOURCE_BEST_READ. */
+	unsigned (*depth)(const struct source *source);
+	size_t (*best_read)(const struct source *source);
+	/* NULL: nothing is gained. */
+	void (*prefetch)(struct source *source, uint64_t off, uint64_t size);
+	void (*note_tables)(struct source *source,
+			    const struct source_range *tables, size_t n);
 	/* NULL: no part of the source is a file of this machine. */
 	int (*descriptor)(const struct source *source, uint64_t off,
 			  uint64_t *at, uint64_t *left);
@@ -84,19 +105,6 @@ struct source {
 	struct source *inner; /* NULL, or the source that this one reads */
 };
 
-/*
- * Opens a regular file; refuses anything else without blocking. Failures are
- * logged with the path. The log must outlive the source.
- */
-int source_open(const char *path, struct log *log, struct source **out);
-/*
- * Makes one source of several files: the first byte of file i is at bases[i],
- * which ascend by at least its size and are multiples of SOURCE_ALIGN. The gaps
- * between them read as zeros. Its owner and mode admit users who may read all
- * files. The sources remain the caller's, and must outlive it. -ENOMEM.
- */
-int source_join(struct source *const *sources, const uint64_t *bases, size_t n,
-		const char *path, struct source **out);
 /* Cancels all requests that wait. Takes NULL. */
 void source_close(struct source *source);
 
@@ -114,6 +122,21 @@ int source_read(struct source *source, void *buf, size_t size, uint64_t off);
  */
 int source_descriptor(const struct source *source, uint64_t off, uint64_t *at,
 		      uint64_t *left);
+
+/* Returns the number of requests that should be unfinished at any time while
+   there is more to read. It changes with the latency of the source. */
+unsigned source_depth(const struct source *source);
+/* Returns the bytes that one request should have if adjacent bytes are needed;
+   a multiple of SOURCE_ALIGN. */
+size_t source_best_read(const struct source *source);
+
+/* Starts to read bytes that source_read() is about to need, into memory of the
+   source. A hint: local files ignore it. */
+void source_prefetch(struct source *source, uint64_t off, uint64_t size);
+/* Names the ranges of tables, out of which source_read() will read many small
+   pieces. A hint, as above. */
+void source_note_tables(struct source *source,
+			const struct source_range *tables, size_t n);
 
 /* Returns whether direct requests bypass the page cache. The first call tries
    it. */

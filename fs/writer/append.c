@@ -163,7 +163,7 @@ static int unite_names(struct appender *a, const struct appender_setup *setup,
 
 static int open_existing(struct appender *a, const struct appender_setup *setup)
 {
-	int r = dataset_open(setup->path, a->log, &a->ds);
+	int r = dataset_open(setup->path, NULL, a->log, &a->ds);
 
 	r = r ? r : rewrite_fields(a->ds, &a->fields);
 	if (r)

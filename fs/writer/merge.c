@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 
 #include "fs/dataset/dataset.h"
+#include "fs/files/paths.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/files/paths.h"
 #include "fs/writer/copy.h"
 #include "fs/writer/labels.h"
 #include "fs/writer/rewrite.h"
@@ -308,7 +308,7 @@ static int add_part(struct merge *m, const char *path, size_t files)
 {
 	struct part *part = &m->parts[m->num_parts];
 	uint32_t n;
-	int r = dataset_open(path, m->log, &part->ds);
+	int r = dataset_open(path, NULL, m->log, &part->ds);
 
 	if (r)
 		return r;

@@ -105,7 +105,7 @@ static int file_open(const char *path, const struct feed_options *o,
 	f->base.log = o->log;
 	f->base.delivery = "in-process";
 	f->base.path = strdup(path);
-	r = f->base.path ? joined_open(path, o->log, &f->ds) : -ENOMEM;
+	r = f->base.path ? joined_open(path, NULL, o->log, &f->ds) : -ENOMEM;
 	if (!r && o->verify)
 		r = verify_dataset(f->ds);
 	options.datasets = &f->ds;

@@ -61,7 +61,7 @@ static void check_file(struct dataset *ds, const char *path,
 {
 	struct dataset *made;
 
-	MUST(!dataset_open(path, NULL, &made));
+	MUST(!dataset_open(path, NULL, NULL, &made));
 	MUST(made->format.samples == copied->num);
 	for (uint64_t i = 0; i < copied->num; i++) {
 		for (uint32_t f = 0; f < ds->format.num_fields; f++)
@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	MUST(fd >= 0 && write(fd, data, size) == (ssize_t)size);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (dataset_open(path, NULL, &ds))
+	if (dataset_open(path, NULL, NULL, &ds))
 		return 0;
 	copy_dataset(ds);
 	dataset_close(ds);

@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	MUST(fd >= 0 && write(fd, data, size) == (ssize_t)size);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (!dataset_open(path, NULL, &ds)) {
+	if (!dataset_open(path, NULL, NULL, &ds)) {
 		MUST(!dataset_json(ds, &text));
 		free(text);
 		read_values(ds);

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fs/source/open.h"
 #include "fs/dataset/dataset.h"
 #include "fs/util/bytes.h"
 #include "loader/tools/fsck/head.h"
@@ -39,7 +40,7 @@ static void check(const char *path, struct target *t, struct report *report,
 		.memory = MEMORY,
 		.signals = none,
 	};
-	MUST(!source_open(path, NULL, &t->source));
+	MUST(!source_open(path, NULL, NULL, &t->source));
 	r = head_check(t);
 	if (!r)
 		r = bad_set_init(&report->bad, t->format.samples, MEMORY);
@@ -84,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	check(path, &t, &report, &progress, &none);
 	if (!report_errors(&report) && !report.counts[CHECK_CUSTOM]) {
-		MUST(!dataset_open(path, NULL, &ds));
+		MUST(!dataset_open(path, NULL, NULL, &ds));
 		read_values(ds);
 		dataset_close(ds);
 	}

@@ -125,7 +125,7 @@ static void add_file(struct run *run, const char *path)
 	o->head = min_u64(o->size, FORMAT_HEADER_SIZE);
 	o->tail = o->size;
 	/* Some files are damaged from the start. */
-	if (dataset_open(path, NULL, &ds))
+	if (dataset_open(path, NULL, NULL, &ds))
 		return;
 	o->head =
 		ds->format.meta_off + ds->format.samples * ds->format.itemsize;

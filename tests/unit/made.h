@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "fs/dataset/dataset.h"
-#include "fs/writer/writer.h"
 #include "fs/util/bytes.h"
+#include "fs/writer/writer.h"
 #include "tests/unit/t.h"
 
 enum made_field {
@@ -126,7 +126,7 @@ static inline struct dataset *made_open(uint64_t samples, struct log *log)
 	CHECK(fd >= 0);
 	close(fd);
 	made_write(path, samples);
-	CHECK(!dataset_open(path, log, &ds));
+	CHECK(!dataset_open(path, NULL, log, &ds));
 	unlink(path);
 	return ds;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/source/open.h"
 #include "fs/dataset/alloc_table.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
@@ -28,7 +29,7 @@ static int table_open(struct table *t, const struct format_entry *entries,
 	CHECK(fd >= 0 && !ftruncate(fd, (off_t)(TABLE_OFF + size)));
 	CHECK(pwrite(fd, entries, size, (off_t)TABLE_OFF) == (ssize_t)size);
 	close(fd);
-	CHECK(!source_open(path, NULL, &t->source));
+	CHECK(!source_open(path, NULL, NULL, &t->source));
 	t->format = (struct format){
 		.table_off = TABLE_OFF,
 		.file_size = TABLE_OFF + size,
@@ -324,7 +325,7 @@ static void a_table_of_zeros_is_refused_at_once(void)
 	struct alloc *alloc;
 
 	CHECK(!truncate(path, 0) && !truncate(path, (off_t)format.file_size));
-	CHECK(!source_open(path, NULL, &source));
+	CHECK(!source_open(path, NULL, NULL, &source));
 	CHECK(alloc_open(source, &format, 1, NULL, &alloc) == -BETON_ECORRUPT);
 	source_close(source);
 }

@@ -286,7 +286,7 @@ static void values_that_cannot_be_read_are_marked_when_collated(void)
 	CHECK(fd >= 0);
 	close(fd);
 	made_write(path, 20);
-	CHECK(!dataset_open(path, NULL, &ds));
+	CHECK(!dataset_open(path, NULL, NULL, &ds));
 	spec = spec_of(ds, "order=sequential,batch=20");
 	b = open_batch(ds, &spec, 0, 0);
 	CHECK(!dataset_value_at(ds, MADE_JPG, 10, &tenth));
@@ -323,7 +323,7 @@ static void samples_whose_records_cannot_be_read_are_marked(void)
 	CHECK(fd >= 0);
 	close(fd);
 	made_write(path, 20);
-	CHECK(!dataset_open(path, NULL, &ds));
+	CHECK(!dataset_open(path, NULL, NULL, &ds));
 	spec = spec_of(ds, "order=random,batch=20");
 	CHECK(!truncate(
 		path, (off_t)(ds->format.meta_off + 10 * ds->format.itemsize)));

@@ -70,7 +70,7 @@ static struct dataset *open_dataset(void)
 		CHECK(!writer_append(w, v));
 	}
 	CHECK(!writer_finish(&w));
-	CHECK(!dataset_open(path, NULL, &ds));
+	CHECK(!dataset_open(path, NULL, NULL, &ds));
 	unlink(path);
 	return ds;
 }

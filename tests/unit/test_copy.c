@@ -78,7 +78,7 @@ static struct dataset *open_file(const char *path)
 {
 	struct dataset *ds = NULL;
 
-	CHECK(!joined_open(path, &heard.log, &ds));
+	CHECK(!joined_open(path, NULL, &heard.log, &ds));
 	heard.messages = 0;
 	return ds;
 }

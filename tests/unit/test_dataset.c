@@ -212,7 +212,7 @@ static void a_short_file_is_an_io_error(void)
 	struct value v;
 
 	made_write(path, SAMPLES);
-	CHECK(!dataset_open(path, NULL, &ds));
+	CHECK(!dataset_open(path, NULL, NULL, &ds));
 	CHECK(!truncate(path, (off_t)record_of(ds, 5)));
 	CHECK(!dataset_value_at(ds, MADE_INT, 4, &v));
 	CHECK(dataset_value_at(ds, MADE_INT, 5, &v) == -EIO);
@@ -232,7 +232,7 @@ static int open_bytes(const void *bytes, size_t size, char *message)
 
 	CHECK(f && fwrite(bytes, 1, size, f) == size && !fclose(f));
 	log_init(&log, hear, &heard);
-	r = dataset_open(path, &log, &ds);
+	r = dataset_open(path, NULL, &log, &ds);
 	CHECK(r ? heard.lines >= 1 && strstr(heard.last, path) : ds != NULL);
 	strcpy(message, heard.last);
 	dataset_close(ds);
@@ -263,7 +263,7 @@ static void every_prefix_of_a_file_is_refused_or_open(void)
 	for (off_t size = st.st_size - 1; size > 0; size -= 1 + size / 3) {
 		CHECK(!truncate(path, size));
 		ds = NULL;
-		if (!dataset_open(path, NULL, &ds))
+		if (!dataset_open(path, NULL, NULL, &ds))
 			CHECK(size >= (off_t)ds->format.table_off);
 		dataset_close(ds);
 	}

@@ -607,7 +607,7 @@ static void a_batch_with_a_failure_is_tried_again_when_asked(void)
 	fd = open(path, O_RDWR);
 	CHECK(!fstat(fd, &st) && (whole = malloc((size_t)st.st_size)));
 	CHECK(pread(fd, whole, (size_t)st.st_size, 0) == st.st_size);
-	CHECK(!dataset_open(path, NULL, &ds));
+	CHECK(!dataset_open(path, NULL, NULL, &ds));
 	CHECK(!engine_open(&options, &engine));
 	CHECK(!engine_start(engine));
 	CHECK(!stream_open(engine, ds, &spec, 0, &stream));

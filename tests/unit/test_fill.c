@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/source/open.h"
 #include "fs/cache/fill.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
@@ -281,7 +282,7 @@ static void file_set_up(struct file_fixture *f, uint64_t size)
 	source_wait_init(&f->wait);
 	f->f.target.read_begun = file_read_begun;
 	f->f.target.read_done = file_read_done;
-	CHECK(!source_open(path, NULL, &f->f.target.source));
+	CHECK(!source_open(path, NULL, NULL, &f->f.target.source));
 	unlink(path);
 }
 

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/writer/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
+#include "fs/writer/writer.h"
 #include "tests/unit/t.h"
 
 static const struct writer_field fields[] = {
@@ -33,7 +33,7 @@ static struct dataset *dataset_of(const int64_t *values, uint64_t n)
 		CHECK(!writer_append(w, v));
 	}
 	CHECK(!writer_finish(&w));
-	CHECK(!dataset_open(path, NULL, &ds));
+	CHECK(!dataset_open(path, NULL, NULL, &ds));
 	return ds;
 }
 

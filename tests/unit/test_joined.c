@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "fs/dataset/joined.h"
-#include "fs/writer/writer.h"
 #include "fs/util/bytes.h"
+#include "fs/writer/writer.h"
 #include "tests/unit/t.h"
 
 enum { PAGE = 2 << 20 };
@@ -40,7 +40,7 @@ static int join(int a, int b, struct dataset **out)
 
 	snprintf(text, sizeof(text), "{/proc/self/fd/%d,/proc/self/fd/%d}", a,
 		 b);
-	return joined_open(text, NULL, out);
+	return joined_open(text, NULL, NULL, out);
 }
 
 /* Thousands of files may have a megabyte of names each. */

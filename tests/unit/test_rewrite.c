@@ -4,8 +4,8 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-#include "fs/writer/rewrite.h"
 #include "fs/util/cleanup.h"
+#include "fs/writer/rewrite.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 500, THREADS = 6, LARGE = 1800 << 10 };
@@ -48,8 +48,8 @@ static void open_scene(struct scene *s)
 {
 	*s = (struct scene){ .bad = UINT64_MAX };
 	log_init(&s->heard.log, on_log, &s->heard);
-	CHECK(!dataset_open(first_path, &s->heard.log, &s->dataset));
-	CHECK(!dataset_open(second_path, &s->heard.log, &s->second));
+	CHECK(!dataset_open(first_path, NULL, &s->heard.log, &s->dataset));
+	CHECK(!dataset_open(second_path, NULL, &s->heard.log, &s->second));
 	for (unsigned i = 0; i < THREADS; i++)
 		s->workers[i].scene = s;
 	s->run = (struct rewrite){
@@ -239,7 +239,7 @@ static void samples_come_from_the_given_places(void)
 	CHECK(!rewrite_run(&s.run));
 	CHECK(!writer_finish(&s.writer));
 	close_scene(&s);
-	CHECK(!dataset_open(target, NULL, &ds));
+	CHECK(!dataset_open(target, NULL, NULL, &ds));
 	for (uint64_t i = 0; i < SAMPLES; i++) {
 		/* Sample k of the second dataset is sample k + 1 of the first.
 		 */
@@ -262,7 +262,7 @@ static void values_may_be_replaced(void)
 	CHECK(!rewrite_run(&s.run));
 	CHECK(!writer_finish(&s.writer));
 	close_scene(&s);
-	CHECK(!dataset_open(target, NULL, &ds));
+	CHECK(!dataset_open(target, NULL, NULL, &ds));
 	for (uint64_t i = 0; i < SAMPLES; i++) {
 		size_t size = (size_t)3 * 7 * (10 + i % 3);
 		uint8_t value[MADE_VALUE_MAX];
@@ -291,7 +291,7 @@ static void a_sample_too_large_may_stay(void)
 	CHECK(!writer_finish(&s.writer));
 	CHECK(!s.heard.messages);
 	close_scene(&s);
-	CHECK(!dataset_open(target, NULL, &ds));
+	CHECK(!dataset_open(target, NULL, NULL, &ds));
 	for (uint64_t i = 0; i < 6; i++) {
 		size_t size = made_value(MADE_BYTES, i, value);
 

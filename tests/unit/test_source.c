@@ -7,7 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "fs/source/source.h"
+#include "fs/source/file.h"
+#include "fs/source/open.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "tests/unit/t.h"
@@ -42,7 +43,7 @@ static void files_are_read_at_any_place(void)
 	char buf[16];
 
 	write_file("0123456789");
-	CHECK(!source_open(path, NULL, &s));
+	CHECK(!source_open(path, NULL, NULL, &s));
 	CHECK(s->stat.st_size == 10 && !strcmp(s->path, path));
 	CHECK(!source_read(s, buf, 3, 4) && !memcmp(buf, "456", 3));
 	CHECK(!source_read(s, buf, 10, 0) && !memcmp(buf, "0123456789", 10));
@@ -60,7 +61,7 @@ static void a_read_past_the_end_fails_and_is_reported(void)
 
 	write_file("0123456789");
 	log_init(&log, hear, &heard);
-	CHECK(!source_open(path, &log, &s));
+	CHECK(!source_open(path, NULL, &log, &s));
 	CHECK(source_read(s, buf, 1, 10) == -EIO);
 	CHECK(source_read(s, buf, 11, 0) == -EIO);
 	CHECK(source_read(s, buf, 1, (uint64_t)1 << 62) == -EIO);
@@ -75,7 +76,7 @@ static void a_file_that_shrinks_is_an_error_not_a_crash(void)
 	char buf[16];
 
 	write_file("0123456789");
-	CHECK(!source_open(path, NULL, &s));
+	CHECK(!source_open(path, NULL, NULL, &s));
 	CHECK(!truncate(path, 5));
 	CHECK(!source_read(s, buf, 5, 0));
 	CHECK(source_read(s, buf, 6, 0) == -EIO);
@@ -90,7 +91,7 @@ static int open_result(const char *what, const char *word)
 	int r;
 
 	log_init(&log, hear, &heard);
-	r = source_open(what, &log, &s);
+	r = source_open(what, NULL, &log, &s);
 	CHECK(r && heard.lines == 1 && strstr(heard.last, what));
 	CHECK(strstr(heard.last, word));
 	log_fini(&log);
@@ -133,7 +134,7 @@ static void every_request_is_answered_once(void)
 	struct many m;
 
 	write_file("0123456789");
-	CHECK(!source_open(path, NULL, &s));
+	CHECK(!source_open(path, NULL, NULL, &s));
 	source_wait_init(&m.wait);
 	for (int i = 0; i < REQUESTS; i++) {
 		m.results[i] = 1;
@@ -225,7 +226,7 @@ static void cached_reads_need_no_thread(void)
 	struct source *s;
 
 	write_big();
-	CHECK(!source_open(path, NULL, &s));
+	CHECK(!source_open(path, NULL, NULL, &s));
 	CHECK(!source_read(s, buf, BIG, 0));
 	CHECK(!ask(s, &one));
 	CHECK(pthread_equal(one.thread, pthread_self()));
@@ -250,7 +251,7 @@ static void pieces_are_filled_in_order(void)
 	}
 	one.request.size = at;
 	one.request.off = 3;
-	CHECK(!source_open(path, NULL, &s));
+	CHECK(!source_open(path, NULL, NULL, &s));
 	CHECK(!ask(s, &one));
 	check_big(buf, 3, at);
 	/* A thread reads it again, after the page cache has dropped it. */
@@ -308,7 +309,7 @@ static void direct_reads_reach_past_the_end(void)
 
 	write_big();
 	log_init(&log, hear, &heard);
-	CHECK(!source_open(path, &log, &s));
+	CHECK(!source_open(path, NULL, &log, &s));
 	CHECK(!unlink(path));
 	check_tail(s);
 	/* One line for each failure, and one where there are no direct reads.
@@ -337,7 +338,7 @@ static void reads_work_where_direct_ones_do_not(void)
 	}
 	fclose(f);
 	log_init(&log, hear, &heard);
-	CHECK(!source_open("/proc/version", &log, &s));
+	CHECK(!source_open("/proc/version", NULL, &log, &s));
 	CHECK(!ask(s, &one) && !strcmp(want, got));
 	CHECK(!ask(s, &one));
 	CHECK(!source_is_direct(s));
@@ -442,7 +443,7 @@ static void refused_direct_reads_are_made_through_the_page_cache(void)
 
 	write_big();
 	log_init(&log, hear, &heard);
-	CHECK(buf && !source_open(path, &log, &s));
+	CHECK(buf && !source_open(path, NULL, &log, &s));
 	if (source_is_direct(s)) {
 		is_reluctant = true;
 		for (int i = 0; i < 2; i++) {
@@ -468,7 +469,7 @@ static void requests_that_wait_can_be_cancelled(void)
 	struct source *s;
 
 	write_big();
-	CHECK(!source_open(path, NULL, &s));
+	CHECK(!source_open(path, NULL, NULL, &s));
 	hold(&g, s);
 	for (int i = 0; i < HELD; i += 2)
 		source_cancel(s, &g.requests[i]);
@@ -493,7 +494,7 @@ static void closing_cancels_waiting_requests(void)
 	pthread_t opener;
 
 	write_big();
-	CHECK(!source_open(path, NULL, &s));
+	CHECK(!source_open(path, NULL, NULL, &s));
 	hold(&g, s);
 	CHECK(!pthread_create(&opener, NULL, open_gate, &g));
 	source_close(s);
@@ -529,7 +530,7 @@ static void open_joined(struct joined *j)
 		CHECK(f && fwrite(j->expected + bases[i], 1, sizes[i], f) ==
 				   sizes[i]);
 		CHECK(!fclose(f));
-		CHECK(!source_open(name, NULL, &j->parts[i]));
+		CHECK(!source_open(name, NULL, NULL, &j->parts[i]));
 		unlink(name);
 	}
 	CHECK(!source_join(j->parts, bases, 3, "all of them", &j->all));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/source/open.h"
 #include "fs/dataset/sums.h"
 
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "fs/util/crc32c.h"
 #include "fs/util/bytes.h"
+#include "fs/util/crc32c.h"
 #include "loader/tools/fsck/sums.h"
 #include "tests/unit/made.h"
 
@@ -162,7 +163,7 @@ static void the_file_must_not_change_meanwhile(void)
 	CHECK(sums_of_file(path, 1, replace_at_two, NULL, NULL, &s) == -ESTALE);
 	CHECK(!s);
 
-	CHECK(!source_open(path, &log, &target.source));
+	CHECK(!source_open(path, NULL, &log, &target.source));
 	CHECK(!sums_check_open(&target, SUMS_RENEW, &check) && check);
 	CHECK(!sums_check_bytes(check, (const uint8_t *)"some", 4));
 	replace_file();
@@ -199,7 +200,7 @@ static void a_side_file_is_read_back(void)
 	size_t size;
 	uint8_t *bytes;
 
-	CHECK(!dataset_open(path, NULL, &ds));
+	CHECK(!dataset_open(path, NULL, NULL, &ds));
 	CHECK(sums_open(path, ds, NULL, &back) == -ENOENT);
 	CHECK(!sums_save(s, path, NULL));
 	CHECK(!sums_open(path, ds, NULL, &back));
@@ -294,7 +295,7 @@ static int open_again(struct log *log, bool hostile)
 	struct sums *s = NULL;
 	int r;
 
-	CHECK(!dataset_open(path, NULL, &ds));
+	CHECK(!dataset_open(path, NULL, NULL, &ds));
 	if (hostile)
 		ds->fingerprint[3] ^= 1;
 	r = sums_open(path, ds, log, &s);

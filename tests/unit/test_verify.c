@@ -59,7 +59,7 @@ static struct dataset *open_verified(uint64_t memory)
 {
 	struct dataset *ds;
 
-	CHECK(!dataset_open(path, &hearing, &ds));
+	CHECK(!dataset_open(path, NULL, &hearing, &ds));
 	CHECK(!verify_dataset(ds));
 	if (memory)
 		CHECK(verify_set_memory(ds, memory) <=
@@ -392,7 +392,7 @@ static void joined_files_are_verified(void)
 		make_sums(names[i]);
 	}
 	snprintf(pattern, sizeof(pattern), "%s/part-*.beton", dir);
-	CHECK(!joined_open(pattern, &hearing, &ds));
+	CHECK(!joined_open(pattern, NULL, &hearing, &ds));
 	CHECK(ds->num_parts == 3 && !verify_dataset(ds));
 	heard.lines = 0;
 	bad = ds->parts[1].ds->format.first_page + 5000;
@@ -416,7 +416,7 @@ static void joined_files_are_verified(void)
 	CHECK(!source_read(ds->source, got, ALIGN, v.off));
 	dataset_close(ds);
 
-	CHECK(!joined_open(pattern, &hearing, &ds));
+	CHECK(!joined_open(pattern, NULL, &hearing, &ds));
 	snprintf(pattern, sizeof(pattern), "%s.sums", names[2]);
 	CHECK(!unlink(pattern));
 	CHECK(verify_dataset(ds) == -ENOENT);
@@ -434,7 +434,7 @@ static void joined_files_are_verified(void)
 static int reopen(struct dataset **ds)
 {
 	heard.lines = 0;
-	CHECK(!dataset_open(path, &hearing, ds));
+	CHECK(!dataset_open(path, NULL, &hearing, ds));
 	return verify_dataset(*ds);
 }
 
@@ -491,14 +491,14 @@ static void damaged_names_are_dropped(void)
 		CHECK(!writer_append(w, v));
 	CHECK(!writer_finish(&w));
 	make_sums(name);
-	CHECK(!dataset_open(name, &hearing, &ds));
+	CHECK(!dataset_open(name, NULL, &hearing, &ds));
 	CHECK(!verify_dataset(ds) && ds->format.fields[0].classes->num == 500);
 	at = ds->format.fields[0].classes_at.off;
 	CHECK(at > 2 << 20);
 	dataset_close(ds);
 	flip(name, at);
 	heard.lines = 0;
-	CHECK(!dataset_open(name, &hearing, &ds));
+	CHECK(!dataset_open(name, NULL, &hearing, &ds));
 	CHECK(!verify_dataset(ds) && !ds->format.fields[0].classes);
 	CHECK(heard.lines == 2 &&
 	      strstr(heard.last, "ignoring its class names"));
@@ -514,7 +514,7 @@ static void unverified_datasets_count_nothing(void)
 	struct verify_stats stats;
 	struct dataset *ds;
 
-	CHECK(!dataset_open(path, NULL, &ds));
+	CHECK(!dataset_open(path, NULL, NULL, &ds));
 	CHECK(!verify_stats(ds, &stats) && !stats.bytes);
 	CHECK(!verify_set_memory(ds, 1 << 30));
 	CHECK(source_reads(ds->source) == &ds->source->reads);

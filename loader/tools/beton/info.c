@@ -107,7 +107,7 @@ static int open_mount(struct subject *s)
 static int open_file(struct subject *s)
 {
 	cleanup_free char *text = NULL;
-	int r = joined_open(s->path, s->log, &s->ds);
+	int r = joined_open(s->path, NULL, s->log, &s->ds);
 
 	if (!r)
 		r = dataset_json(s->ds, &text);

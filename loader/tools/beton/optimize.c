@@ -10,12 +10,12 @@
 #include <stdlib.h>
 
 #include "fs/dataset/joined.h"
-#include "fs/writer/rewrite.h"
-#include "fs/writer/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
 #include "fs/util/thread.h"
+#include "fs/writer/rewrite.h"
+#include "fs/writer/writer.h"
 #include "loader/codec/recode.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/jpegs.h"
@@ -334,7 +334,7 @@ static int optimize(const struct invocation *call)
 		.log = call->log,
 		.path = call->operands[1],
 	};
-	int r = joined_open(call->operands[0], call->log, &run.dataset);
+	int r = joined_open(call->operands[0], NULL, call->log, &run.dataset);
 
 	r = r ? r : open_workers(&run);
 	r = r ? r : open_writer(&run);

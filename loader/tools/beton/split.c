@@ -277,7 +277,7 @@ static int check_usage(struct run *run)
 
 static int split_dataset(struct run *run)
 {
-	int r = joined_open(run->call->operands[0], run->call->log,
+	int r = joined_open(run->call->operands[0], NULL, run->call->log,
 			    &run->dataset);
 
 	if (!r)

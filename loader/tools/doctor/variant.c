@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "fs/dataset/joined.h"
-#include "fs/writer/rewrite.h"
-#include "fs/writer/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/writer/rewrite.h"
+#include "fs/writer/writer.h"
 #include "loader/codec/codec.h"
 #include "loader/codec/recode.h"
 #include "loader/resize/resample.h"
@@ -119,7 +119,7 @@ int variant_source_open(const char *path, size_t samples, struct log *log,
 			struct evidence *e, struct variant_source **out)
 {
 	struct variant_source *s = calloc(1, sizeof(*s));
-	int r = s ? joined_open(path, log, &s->dataset) : -ENOMEM;
+	int r = s ? joined_open(path, NULL, log, &s->dataset) : -ENOMEM;
 
 	if (!r && !can_be_written(s->dataset))
 		r = -EOPNOTSUPP;

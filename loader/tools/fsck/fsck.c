@@ -284,7 +284,7 @@ static int check_dataset(const struct fsck_options *o, const char *path,
 			.signals = signals,
 		},
 	};
-	int r = source_open(path, log, &run.target.source);
+	int r = source_open(path, NULL, log, &run.target.source);
 
 	if (r)
 		return STATUS_FAILED;

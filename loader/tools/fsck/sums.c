@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/crc32c.h"
 #include "fs/dataset/dataset.h"
 #include "fs/dataset/sums.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/crc32c.h"
 #include "loader/tools/fsck/scan.h"
 
 typedef unsigned long long ull;
@@ -319,7 +319,7 @@ int sums_check_save(struct sums_check *s, bool *written)
 	*written = false;
 	if (!s->made)
 		return 0;
-	r = dataset_open(s->t->source->path, s->t->log, &ds);
+	r = dataset_open(s->t->source->path, NULL, s->t->log, &ds);
 	if (r)
 		return r;
 	memcpy(s->made->fingerprint, ds->fingerprint,

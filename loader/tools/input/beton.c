@@ -102,7 +102,8 @@ static int open_path(const struct input_path *path, struct log *log,
 			? find_mounted(path->path, log, &mounted)
 			: 0;
 
-	return r ? r : joined_open(mounted ? mounted : path->path, log, out);
+	return r ? r
+		 : joined_open(mounted ? mounted : path->path, NULL, log, out);
 }
 
 static enum input_type type_of(const struct field *f)
