@@ -29,6 +29,7 @@ LIBRARIES = {
     "zlib": ("zlib1g-dev", "zlib1g", None, None),
     "libzstd": ("libzstd-dev", "libzstd1", None, None),
     "hdf5": ("libhdf5-dev", "libhdf5-310", None, None),
+    "libcurl": ("libcurl4-openssl-dev", "libcurl4t64", None, "libcurl-devel"),
     "jansson": ("libjansson-dev", "libjansson4", "jansson", "jansson-devel"),
     "liblz4": ("liblz4-dev", "liblz4-1", "lz4", "lz4-devel"),
 }
@@ -61,6 +62,8 @@ def linked():
                 for name in found.split() if not name.startswith("$")}
     optional = re.search(r"^optional +:= (.*)$", MAKEFILE, re.M)[1]
     programs |= set(re.findall(r"=(\S+)", optional))
+    # Loaded at run time; the build needs its headers.
+    programs |= set(re.findall(r"^curl_cflags := .*--exists (\w+)", MAKEFILE, re.M))
     library = re.search(r"^base_libs := \$\(call pkg,--libs,([^)]*)\)",
                         MAKEFILE, re.M)[1].split()
     return programs, set(library)
@@ -138,7 +141,7 @@ def test_the_image():
     installed = set(re.search(
         r"--no-install-recommends \\\n(.*?)\n +&&", last,
         re.S)[1].replace("\\", "").split())
-    assert installed == {"fuse3"} | {row[1] for row in LIBRARIES.values()}
+    assert installed == {"fuse3", "ca-certificates"} | {row[1] for row in LIBRARIES.values()}
     for path in re.findall(r"\bcontrib/[\w./]+\w", DOCKERFILE):
         assert (ROOT / path).exists(), path
     assert "--device /dev/fuse" in DOCKERFILE
