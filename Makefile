@@ -123,6 +123,8 @@ completions := $(foreach p,$(notdir $(progs)),$(bash_dir)/$p $(zsh_dir)/_$p $(fi
 units := $(patsubst tests/unit/%.c,$(BUILD)/%,$(unit_src))
 # Stand-ins for GPU libraries, for tests on machines without a GPU.
 standins := $(patsubst tests/standin/%.c,$(BUILD)/standin/%.so,$(wildcard tests/standin/*.c))
+# A slow link between network namespaces, for tests and contrib/bench/remote.
+link := $(BUILD)/standin/link
 # The program that contrib/bench/gpu runs.
 bench := $(BUILD)/bench_gpu
 mutants := $(BUILD)/mutants
@@ -218,6 +220,11 @@ $(standins): $(BUILD)/standin/%.so: tests/standin/%.c tests/standin/cuda.h $(BUI
 	$(call progress,LD)
 	$(Q)$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes $(ALL_LDFLAGS) -shared -o $@ $< -ldl -lpthread
 
+$(link): $(wildcard tests/standin/link/*.[ch]) $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call progress,LD)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.c,$^) -lm
+
 $(BUILD)/%.o: %.c $(BUILD)/flags Makefile
 	@mkdir -p $(@D)
 	$(call progress,CC)
@@ -303,7 +310,7 @@ wheel: ; $(Q)BUILD=$(BUILD) contrib/wheels/build $(PYTHON)
 # --- checks ------------------------------------------------------------------
 
 check: lint unit e2e
-unit: $(units) $(replays) $(standins)
+unit: $(units) $(replays) $(standins) $(link)
 	@for t in $(units); do $(EMULATOR) $$t || { echo "FAILED: $$t"; exit 1; }; done
 	@for t in $(replays); do n=$${t##*/replay_fuzz_}; \
 	  $(EMULATOR) $$t $$(find tests/fuzz/corpus/$$n -type f 2>/dev/null) || { echo "FAILED: $$t"; exit 1; }; done
@@ -319,7 +326,7 @@ lint: all
 	@python3 tests/lint/words.py
 	@sh tests/lint/spelling.sh
 	@echo "lint: passed"
-e2e: python bench $(BUILD)/test_input_columns
+e2e: python bench $(link) $(BUILD)/test_input_columns
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)
 
 # Harnesses with a main() that replays files, the same for libFuzzer, and the

@@ -20,6 +20,8 @@ import pytest
 
 import make
 import resources
+from servers import (certificate, faulty, haproxy,  # noqa: F401, for tests
+                     link, moto, nginx, rclone, running)
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 # Exit codes of betonfs: betonfs(8).
