@@ -296,13 +296,14 @@ class Moto(S3, Program):
     def call(self, method, path, body=None):
         c = http.client.HTTPConnection(self.host, self.port, timeout=DEADLINE)
         with contextlib.closing(c):
-            c.request(method, path, body, {
-                "Authorization": f"AWS4-HMAC-SHA256 Credential={KEY}/20260101/"
-                "us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"})
+            c.request(method, path, body, {"Authorization": self.any_signature})
             answer = c.getresponse()
             text = answer.read()
             assert answer.status < 300, text
             return answer
+
+    any_signature = (f"AWS4-HMAC-SHA256 Credential={KEY}/20260101/us-east-1/s3/"
+                     "aws4_request, SignedHeaders=host, Signature=0")
 
     def make_bucket(self, versions=False):
         self.call("PUT", f"/{BUCKET}")
@@ -403,7 +404,7 @@ def find_rclone():
     near = pathlib.Path(peers_python()).with_name("rclone")
     for path in (near, shutil.which("rclone")):
         if path and os.access(path, os.X_OK):
-            printed = subprocess.run([path, "help", "serve", "s3"],
+            printed = subprocess.run([path, "serve", "s3", "--help"],
                                      capture_output=True, text=True).stdout
             if "--auth-key" in printed:
                 return path
