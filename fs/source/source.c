@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "fs/source/net_stats.h"
 #include "fs/util/cleanup.h"
 
 void source_close(struct source *source)
@@ -69,6 +70,17 @@ void source_cancel(struct source *source, struct source_request *request)
 const struct counters *source_reads(const struct source *source)
 {
 	return source->inner ? source_reads(source->inner) : &source->reads;
+}
+
+bool source_net_stats(const struct source *source, struct source_net_stats *out)
+{
+	for (; source; source = source->inner) {
+		if (!source->ops->net_stats)
+			continue;
+		source->ops->net_stats(source, out);
+		return true;
+	}
+	return false;
 }
 
 void source_wait_init(struct source_wait *wait)

@@ -22,6 +22,7 @@
 #include "fs/util/log.h"
 
 struct source;
+struct source_net_stats;
 struct source_request;
 
 /*
@@ -46,6 +47,9 @@ struct source_request {
 	/* Bypass the page cache if source_is_direct(). Otherwise read through
 	   it and drop the pages afterwards. */
 	bool direct;
+	/* A thread waits for it: a remote source reads it first, and a second
+	   time if it is late. */
+	bool must;
 	source_done *done;
 	void *arg;
 
@@ -55,6 +59,7 @@ struct source_request {
 	uint64_t since_ns; /* when it began to wait for a thread */
 	bool queued;
 	void *front; /* of a source in front of another one */
+	void *fetch; /* of a remote source */
 };
 
 /* Bytes [off, off + size). */
@@ -90,6 +95,9 @@ struct source_ops {
 	/* NULL: no part of the source is a file of this machine. */
 	int (*descriptor)(const struct source *source, uint64_t off,
 			  uint64_t *at, uint64_t *left);
+	/* NULL: not over a network (net_stats.h). */
+	void (*net_stats)(const struct source *source,
+			  struct source_net_stats *out);
 	void (*close)(struct source *source);
 };
 
@@ -144,6 +152,11 @@ bool source_is_direct(const struct source *source);
 
 /* Returns the counters of the source that reads the files. */
 const struct counters *source_reads(const struct source *source);
+
+/* Fills in the figures of net_stats.h. Returns false if no source of the stack
+   reads over a network. Any thread. */
+bool source_net_stats(const struct source *source,
+		      struct source_net_stats *out);
 
 /* Counts unfinished requests, and waits until there are none. */
 struct source_wait {

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/net/net.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "fs/net/job.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
+#include "fs/util/thread.h"
+
+#ifdef HAVE_CURL
+
+enum {
+	IDLE_CONNECTIONS = 128,
+	IDLE_JOBS = 64,
+	POLL_MS_MAX = 60 * 1000,
+};
+
+struct net {
+	struct curl_api curl;
+	struct log *log;
+	atomic_uint refs;
+	pthread_mutex_t lock; /* innermost; guards the members up to `thread` */
+	struct net_task *tasks;
+	bool is_running;
+	bool is_pausing;
+	pthread_t thread;
+	/* The thread's own, or the owner's while there is no thread. */
+	CURLM *multi;
+	struct net_timer *timers; /* by their times */
+	struct net_job *active;
+
+	struct net_job *idle;
+	unsigned num_idle;
+	int64_t check_ns; /* when a job may exceed a limit */
+};
+
+/* --- jobs --- */
+
+static struct net_job *get_job(struct net *net)
+{
+	struct net_job *job = net->idle;
+
+	if (!job)
+		return job_new(&net->curl);
+	DL_DELETE(net->idle, job);
+	net->num_idle--;
+	return job;
+}
+
+static void put_job(struct net *net, struct net_job *job)
+{
+	if (net->num_idle == IDLE_JOBS) {
+		job_free(job);
+		return;
+	}
+	DL_APPEND(net->idle, job);
+	net->num_idle++;
+}
+
+static void finish_job(struct net *net, struct net_job *job, int r)
+{
+	struct net_transfer *t = job->transfer;
+
+	net->curl.multi_remove_handle(net->multi, job->easy);
+	DL_DELETE(net->active, job);
+	put_job(net, job);
+	t->job = NULL;
+	t->done(t, r);
+}
+
+static void end_job(struct net *net, CURL *easy, CURLcode code)
+{
+	struct net_job *job = NULL;
+	char *private = NULL;
+
+	net->curl.easy_getinfo(easy, CURLINFO_PRIVATE, &private);
+	job = (struct net_job *)(void *)private;
+	if (!code && job_redirects(job)) {
+		net->curl.multi_remove_handle(net->multi, easy);
+		if (!net->curl.multi_add_handle(net->multi, easy))
+			return;
+		code = CURLE_OUT_OF_MEMORY;
+	}
+	finish_job(net, job, job_result(job, code));
+}
+
+static void take_messages(struct net *net)
+{
+	CURLMsg *message;
+	int left;
+
+	while ((message = net->curl.multi_info_read(net->multi, &left))) {
+		if (message->msg == CURLMSG_DONE)
+			end_job(net, message->easy_handle,
+				message->data.result);
+	}
+}
+
+void net_start(struct net *net, struct net_transfer *t)
+{
+	struct net_job *job = get_job(net);
+	int r = job ? job_begin(job, t) : -ENOMEM;
+
+	if (!r && net->curl.multi_add_handle(net->multi, job->easy))
+		r = -ENOMEM;
+	if (!r) {
+		DL_APPEND(net->active, job);
+		net->check_ns = 0;
+		return;
+	}
+	if (job)
+		put_job(net, job);
+	t->job = NULL;
+	t->done(t, r);
+}
+
+void net_cancel(struct net *net, struct net_transfer *t)
+{
+	t->job->canceled = true;
+	/* The loop looks for it before it waits. */
+	net->check_ns = 0;
+}
+
+/* Ends jobs that were canceled or exceed a limit. Callbacks may start and
+   cancel others, so it begins again after each. */
+static bool end_one_job(struct net *net, int64_t now)
+{
+	struct net_job *job;
+	int64_t next;
+
+	net->check_ns = INT64_MAX;
+	DL_FOREACH(net->active, job)
+	{
+		if (!job->canceled && !job->stopped)
+			job->stopped = job_check(job, now, &next);
+		if (job->canceled || job->stopped) {
+			finish_job(net, job, job_result(job, CURLE_OK));
+			return true;
+		}
+		if (next < net->check_ns)
+			net->check_ns = next;
+	}
+	return false;
+}
+
+static void check_jobs(struct net *net, int64_t now)
+{
+	while (net->check_ns <= now && end_one_job(net, now))
+		net->check_ns = 0;
+}
+
+/* --- timers --- */
+
+static int compare_times(const struct net_timer *a, const struct net_timer *b)
+{
+	return (a->at_ns > b->at_ns) - (a->at_ns < b->at_ns);
+}
+
+void net_timer_stop(struct net *net, struct net_timer *timer)
+{
+	if (!timer->set)
+		return;
+	DL_DELETE(net->timers, timer);
+	timer->set = false;
+}
+
+void net_timer_set(struct net *net, struct net_timer *timer, int64_t at_ns)
+{
+	net_timer_stop(net, timer);
+	timer->at_ns = at_ns;
+	timer->set = true;
+	DL_INSERT_INORDER(net->timers, timer, compare_times);
+}
+
+static void run_timers(struct net *net, int64_t now)
+{
+	struct net_timer *timer;
+
+	while ((timer = net->timers) && timer->at_ns <= now) {
+		net_timer_stop(net, timer);
+		timer->run(timer);
+	}
+}
+
+/* --- the thread --- */
+
+static struct net_task *next_task(struct net *net)
+{
+	struct net_task *task;
+
+	scoped_lock(&net->lock);
+	task = net->tasks;
+	if (task) {
+		DL_DELETE(net->tasks, task);
+		task->queued = false;
+	}
+	return task;
+}
+
+static void run_tasks(struct net *net)
+{
+	struct net_task *task;
+
+	while ((task = next_task(net)))
+		task->run(task);
+}
+
+static bool is_pausing(struct net *net)
+{
+	scoped_lock(&net->lock);
+	return net->is_pausing;
+}
+
+static int wait_ms(const struct net *net)
+{
+	int64_t at = net->check_ns, left;
+
+	if (net->timers && net->timers->at_ns < at)
+		at = net->timers->at_ns;
+	if (at == INT64_MAX)
+		return POLL_MS_MAX;
+	left = (at - clock_ns() + 999999) / 1000000;
+	return left < 0 ? 0 : left > POLL_MS_MAX ? POLL_MS_MAX : (int)left;
+}
+
+static void run_once(struct net *net)
+{
+	int running;
+	int64_t now;
+
+	run_tasks(net);
+	net->curl.multi_perform(net->multi, &running);
+	take_messages(net);
+	now = clock_ns();
+	run_timers(net, now);
+	check_jobs(net, now);
+}
+
+/* Callbacks may have added work that no descriptor reports. */
+static bool has_work(const struct net *net)
+{
+	return net->check_ns == 0;
+}
+
+static void *run_thread(void *arg)
+{
+	struct net *net = arg;
+
+	while (!is_pausing(net)) {
+		run_once(net);
+		net->curl.multi_poll(net->multi, NULL, 0,
+				     has_work(net) ? 0 : wait_ms(net), NULL);
+	}
+	return NULL;
+}
+
+/* The caller holds the lock. */
+static int start_thread(struct net *net)
+{
+	int r;
+
+	if (net->is_running)
+		return 0;
+	r = thread_start(&net->thread, run_thread, net);
+	net->is_running = !r;
+	return r;
+}
+
+int net_post(struct net *net, struct net_task *task)
+{
+	int r;
+
+	pthread_mutex_lock(&net->lock);
+	r = start_thread(net);
+	if (!r && !task->queued) {
+		DL_APPEND(net->tasks, task);
+		task->queued = true;
+	}
+	pthread_mutex_unlock(&net->lock);
+	if (!r)
+		net->curl.multi_wakeup(net->multi);
+	return r;
+}
+
+/* Returns whether the thread runs, and asks it to stop. */
+static bool ask_to_pause(struct net *net)
+{
+	scoped_lock(&net->lock);
+	net->is_pausing = net->is_running;
+	return net->is_running;
+}
+
+void net_pause(struct net *net)
+{
+	if (!ask_to_pause(net))
+		return;
+	net->curl.multi_wakeup(net->multi);
+	pthread_join(net->thread, NULL);
+	scoped_lock(&net->lock);
+	net->is_running = net->is_pausing = false;
+	/* Tasks that were posted meanwhile. */
+	if (net->tasks)
+		start_thread(net);
+}
+
+/* --- opening and closing --- */
+
+int net_open(struct log *log, struct net **out)
+{
+	struct net *net = calloc(1, sizeof(*net));
+	int r = net ? curl_load(log, &net->curl) : -ENOMEM;
+
+	if (!r) {
+		net->multi = net->curl.multi_init();
+		r = net->multi ? 0 : -ENOMEM;
+	}
+	if (r) {
+		free(net);
+		return r;
+	}
+	net->curl.multi_setopt(net->multi, CURLMOPT_MAXCONNECTS,
+			       (long)IDLE_CONNECTIONS);
+	net->log = log;
+	net->check_ns = INT64_MAX;
+	atomic_init(&net->refs, 1);
+	pthread_mutex_init(&net->lock, NULL);
+	*out = net;
+	return 0;
+}
+
+struct net *net_ref(struct net *net)
+{
+	atomic_fetch_add(&net->refs, 1);
+	return net;
+}
+
+void net_unref(struct net *net)
+{
+	struct net_job *job, *next;
+
+	if (!net || atomic_fetch_sub(&net->refs, 1) > 1)
+		return;
+	net_pause(net);
+	DL_FOREACH_SAFE(net->idle, job, next)
+	job_free(job);
+	net->curl.multi_cleanup(net->multi);
+	pthread_mutex_destroy(&net->lock);
+	free(net);
+}
+
+#else
+
+int net_open(struct log *log, struct net **out)
+{
+	(void)out;
+	log_error(
+		log,
+		"URLs need libcurl, and this program was built without it: install libcurl4-openssl-dev and build it again");
+	return -ENOTSUP;
+}
+
+/* Never called, because there is no net. */
+struct net *net_ref(struct net *net)
+{
+	return net;
+}
+
+void net_unref(struct net *net)
+{
+	(void)net;
+}
+
+void net_pause(struct net *net)
+{
+	(void)net;
+}
+
+int net_post(struct net *net, struct net_task *task)
+{
+	(void)net, (void)task;
+	return -ENOTSUP;
+}
+
+void net_timer_set(struct net *net, struct net_timer *timer, int64_t at_ns)
+{
+	(void)net, (void)timer, (void)at_ns;
+}
+
+void net_timer_stop(struct net *net, struct net_timer *timer)
+{
+	(void)net, (void)timer;
+}
+
+void net_start(struct net *net, struct net_transfer *transfer)
+{
+	(void)net;
+	transfer->done(transfer, -ENOTSUP);
+}
+
+void net_cancel(struct net *net, struct net_transfer *transfer)
+{
+	(void)net, (void)transfer;
+}
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/source/depth.h"
+
+#include <string.h>
+
+#include "fs/util/bytes.h"
+
+enum {
+	/* A connection waits for a round trip between two requests, so that
+	   twice the product does not fill the link. */
+	PRODUCTS = 3,
+	INTERVAL_MIN_MS = 50,
+	INTERVAL_MAX_MS = 500,
+	FLAT_MAX = 3,
+	/* A route may change, so that a lowest latency becomes old. */
+	LATENCY_S = 30,
+	/* Reactions to an overload, and attempts to exceed it, are so far
+	   apart. */
+	THROTTLE_MS = 1000,
+};
+
+#define GROWTH 1.1
+
+void depth_init(struct depth *d, uint64_t most, unsigned connections)
+{
+	*d = (struct depth){
+		.most = max_u64(most, DEPTH_START),
+		.target = DEPTH_START,
+		.connections = connections,
+	};
+}
+
+double depth_rate(const struct depth *d)
+{
+	double most = 0;
+
+	for (unsigned i = 0; i < DEPTH_RATES; i++) {
+		if (d->rates[i] > most)
+			most = d->rates[i];
+	}
+	return most;
+}
+
+static void set_target(struct depth *d, uint64_t target)
+{
+	uint64_t most = d->ceiling ? min_u64(d->ceiling, d->most) : d->most;
+	uint64_t least =
+		d->ceiling ? min_u64(d->ceiling, DEPTH_START) : DEPTH_START;
+
+	d->target = max_u64(min_u64(target, most), least);
+}
+
+void depth_begin(struct depth *d, uint64_t size)
+{
+	if (!d->request_bytes)
+		d->request_bytes = (double)size;
+	d->request_bytes += ((double)size - d->request_bytes) / 16;
+}
+
+void depth_first_byte(struct depth *d, int64_t now, int64_t latency)
+{
+	bool is_old = now - d->latency_at_ns > LATENCY_S * 1000000000LL;
+
+	if (d->latency_ns && latency > d->latency_ns && !is_old)
+		return;
+	d->latency_ns = latency;
+	d->latency_at_ns = now;
+}
+
+static int64_t interval_ns(const struct depth *d)
+{
+	int64_t ms = d->latency_ns / 1000000;
+
+	if (ms < INTERVAL_MIN_MS)
+		ms = INTERVAL_MIN_MS;
+	return (ms > INTERVAL_MAX_MS ? INTERVAL_MAX_MS : ms) * 1000000;
+}
+
+/* Raises the target while the rate follows it; otherwise sets it to what the
+   link holds. */
+static void adapt(struct depth *d, double rate)
+{
+	double product = depth_rate(d) * (double)d->latency_ns * 1e-9;
+
+	if (rate > d->grown_at * GROWTH) {
+		d->grown_at = rate;
+		d->flat = 0;
+		set_target(d, d->target * 2);
+	} else if (++d->flat >= FLAT_MAX) {
+		d->flat = 0;
+		d->grown_at = depth_rate(d);
+		set_target(d, (uint64_t)(product * PRODUCTS));
+	}
+}
+
+/* The server has not throttled for a while: try a little more. */
+static void raise_ceiling(struct depth *d, int64_t now)
+{
+	if (!d->ceiling || now - d->throttled_ns < THROTTLE_MS * 1000000LL)
+		return;
+	d->throttled_ns = now;
+	d->ceiling += d->ceiling / 8;
+	if (d->ceiling >= d->most)
+		d->ceiling = 0;
+}
+
+static void end_interval(struct depth *d, int64_t now)
+{
+	double rate = (double)d->bytes * 1e9 / (double)(now - d->since_ns);
+
+	if (d->was_full) {
+		d->rates[d->num_rates++ % DEPTH_RATES] = rate;
+		adapt(d, rate);
+		raise_ceiling(d, now);
+	}
+	d->since_ns = now;
+	d->bytes = 0;
+	d->was_full = false;
+}
+
+void depth_bytes(struct depth *d, int64_t now, uint64_t size)
+{
+	if (!d->since_ns)
+		d->since_ns = now;
+	d->bytes += size;
+	if (now - d->since_ns >= interval_ns(d))
+		end_interval(d, now);
+}
+
+void depth_full(struct depth *d)
+{
+	d->was_full = true;
+}
+
+bool depth_throttled(struct depth *d, int64_t now)
+{
+	if (d->throttled_ns && now - d->throttled_ns < THROTTLE_MS * 1000000LL)
+		return false;
+	d->throttled_ns = now;
+	d->ceiling = max_u64(d->target / 2, (uint64_t)d->request_bytes);
+	set_target(d, d->ceiling);
+	return true;
+}
+
+unsigned depth_requests(const struct depth *d)
+{
+	double size = d->request_bytes ? d->request_bytes : DEPTH_READ_MIN;
+	uint64_t n = (uint64_t)((double)d->target / size) + 1;
+	uint64_t least = d->ceiling ? 1 : DEPTH_LEAST;
+
+	return (unsigned)min_u64(max_u64(n, least), d->connections);
+}
+
+uint64_t depth_best_read(const struct depth *d)
+{
+	uint64_t size = DEPTH_READ_MIN;
+	uint64_t share = d->target / (d->connections / 2 + 1);
+
+	while (size < share && size < DEPTH_READ_MAX)
+		size *= 2;
+	return size;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How much a source should have in flight: a multiple of the measured
+ * bandwidth-delay product. It begins with some MiB, and doubles while the rate
+ * grows. A server that throttles halves it. Pure functions of the times that
+ * the caller passes; one thread changes it.
+ */
+#ifndef FS_SOURCE_DEPTH_H
+#define FS_SOURCE_DEPTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	DEPTH_START = 4 << 20, /* bytes in flight, also the least */
+	DEPTH_RATES = 8,       /* of the last intervals */
+	DEPTH_LEAST = 4,       /* requests */
+	DEPTH_READ_MIN = 1 << 20,
+	DEPTH_READ_MAX = 8 << 20,
+};
+
+struct depth {
+	uint64_t target; /* bytes in flight */
+	uint64_t most;	 /* bytes in flight, at most */
+	unsigned connections;
+	double request_bytes; /* average of recent requests */
+	int64_t latency_ns;   /* lowest time to the first byte; 0: unknown */
+	int64_t latency_at_ns;
+	/* The current interval. */
+	int64_t since_ns;
+	uint64_t bytes;
+	bool was_full;		   /* requests waited for others to end */
+	double rates[DEPTH_RATES]; /* bytes/s, of intervals that were full */
+	unsigned num_rates;
+	double grown_at;      /* the rate when the target was last raised */
+	unsigned flat;	      /* intervals without growth since */
+	int64_t throttled_ns; /* the last time; 0: never */
+	uint64_t ceiling;     /* bytes; found by throttling; 0: none */
+};
+
+void depth_init(struct depth *depth, uint64_t most, unsigned connections);
+
+/* Reports of the caller: a request begins, a first byte arrives so long after
+   its request, bytes arrive, requests wait because the depth is reached, the
+   server throttles. */
+void depth_begin(struct depth *depth, uint64_t size);
+void depth_first_byte(struct depth *depth, int64_t now, int64_t latency);
+void depth_bytes(struct depth *depth, int64_t now, uint64_t size);
+void depth_full(struct depth *depth);
+/* Returns false if it has reacted to the same overload already. */
+bool depth_throttled(struct depth *depth, int64_t now);
+
+/* Requests that should be in flight. */
+unsigned depth_requests(const struct depth *depth);
+/* Bytes of a request that reads adjacent bytes. */
+uint64_t depth_best_read(const struct depth *depth);
+/* The highest recent rate in bytes/s; 0: unknown. */
+double depth_rate(const struct depth *depth);
+
+#endif

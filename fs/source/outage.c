@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/source/outage.h"
+
+enum {
+	/* Single failures are common, and no news. */
+	FAILURES_MIN = 3,
+	LOG_AFTER_MS = 1000,
+};
+
+static double seconds_since(const struct outage *o, int64_t now)
+{
+	return (double)(now - o->since_ns) * 1e-9;
+}
+
+void outage_fails(struct outage *o, int64_t now, const char *why)
+{
+	if (!o->failures++)
+		o->since_ns = now;
+	if (o->is_logged || o->failures < FAILURES_MIN ||
+	    now - o->since_ns < LOG_AFTER_MS * 1000000LL)
+		return;
+	o->is_logged = true;
+	log_warning(o->log, "%s: %s: trying again for %llu s", o->name, why,
+		    (unsigned long long)o->retry_ms / 1000);
+}
+
+void outage_ends(struct outage *o, int64_t now)
+{
+	if (o->is_logged)
+		log_warning(o->log, "%s: the server answers again after %.1f s",
+			    o->name, seconds_since(o, now));
+	o->failures = 0;
+	o->is_logged = o->has_given_up = false;
+}
+
+void outage_gives_up(struct outage *o, int64_t now, uint64_t off, uint64_t size,
+		     const char *why)
+{
+	if (o->has_given_up)
+		return;
+	o->has_given_up = o->is_logged;
+	if (!o->is_logged)
+		log_error(o->log, "%s: read of %llu bytes at %llu: %s", o->name,
+			  (unsigned long long)size, (unsigned long long)off,
+			  why);
+	else
+		log_error(
+			o->log,
+			"%s: %s: no answer for %.1f s: reads fail until the server answers",
+			o->name, why, seconds_since(o, now));
+}

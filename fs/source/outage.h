@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One line when a server stops to answer and one when it answers again, however
+   many requests wait for it. One thread uses it. */
+#ifndef FS_SOURCE_OUTAGE_H
+#define FS_SOURCE_OUTAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fs/util/log.h"
+
+struct outage {
+	struct log *log;
+	const char *name; /* for messages */
+	uint64_t retry_ms;
+	unsigned failures; /* since the last byte */
+	int64_t since_ns;
+	bool is_logged;
+	bool has_given_up; /* which is logged */
+};
+
+/* An attempt failed, and another one follows. */
+void outage_fails(struct outage *outage, int64_t now, const char *why);
+/* Bytes arrive. */
+void outage_ends(struct outage *outage, int64_t now);
+/* A request fails for good after `failures` of its own. Logs it, once an
+   outage. */
+void outage_gives_up(struct outage *outage, int64_t now, uint64_t off,
+		     uint64_t size, const char *why);
+
+#endif

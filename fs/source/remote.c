@@ -1,0 +1,871 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/source/remote.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "fs/source/retry.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
+
+enum {
+	CONNECT_MS = 5000,
+	ANSWER_MS = 1000,
+	/* An answer is late after so many times the 99th percentile. */
+	LATE_TIMES = 4,
+	NOTE_MAX = 1024,
+	/* A longer body of an error is not worth its connection. */
+	NOTE_READ_MAX = 64 << 10,
+};
+
+struct attempt {
+	struct net_transfer transfer;
+	struct remote *remote;
+	struct fetch *fetch; /* NULL: ended before */
+	struct attempt *prev, *next;
+	struct remote_target target;
+	char range[64];
+	char condition[PIN_LINE_SIZE];
+	const char *headers[2];
+	uint64_t at; /* of the next byte, in the object */
+	uint64_t end;
+	bool is_hedge;
+	enum pin_verdict verdict;
+	char why[PIN_WHY_SIZE];
+	char note[NOTE_MAX]; /* the body of an error */
+	size_t note_size;
+	size_t note_read;
+};
+
+static void add(atomic_uint_fast64_t *count, uint64_t n)
+{
+	atomic_fetch_add_explicit(count, n, memory_order_relaxed);
+}
+
+/* Runs the queues later in the same turn of the thread. */
+static void pump_soon(struct remote *r)
+{
+	net_timer_set(r->net, &r->timer, 0);
+}
+
+/* --- the end of a fetch --- */
+
+static void drop_attempts(struct remote *r, struct fetch *f)
+{
+	struct attempt *a;
+
+	DL_FOREACH(r->attempts, a)
+	{
+		if (a->fetch != f)
+			continue;
+		a->fetch = NULL;
+		net_cancel(r->net, &a->transfer);
+	}
+}
+
+static void count_fetch(struct remote *r, const struct fetch *f, int result)
+{
+	int64_t now = clock_ns();
+	int64_t begin = f->begin_ns ? f->begin_ns : now;
+
+	counters_item(r->reads, f->got, (uint64_t)(now - begin));
+	counters_add(&r->reads->room_wait_ns,
+		     (uint64_t)begin - f->request->since_ns);
+	add(&r->counts.payload_bytes, f->got);
+	if (result && result != -ECANCELED)
+		add(&r->counts.failures, 1);
+	if (!result && f->failures == 0 && !f->was_hedged)
+		tail_whole(&r->tail, f->size, now - begin);
+}
+
+/* The fetch is on no list. */
+static void end_fetch(struct remote *r, struct fetch *f, int result)
+{
+	struct source_request *q = f->request;
+
+	drop_attempts(r, f);
+	count_fetch(r, f, result);
+	q->got = f->got;
+	pthread_mutex_lock(&r->lock);
+	q->fetch = NULL;
+	pthread_mutex_unlock(&r->lock);
+	free(f);
+	q->done(q, result);
+}
+
+static void finish(struct fetch *f, int result)
+{
+	struct remote *r = f->remote;
+
+	DL_DELETE(r->active, f);
+	r->num_active--;
+	end_fetch(r, f, result);
+}
+
+/* --- failures --- */
+
+static void become_stale(struct remote *r, const char *why)
+{
+	if (!r->is_stale)
+		log_error(
+			r->log,
+			"%s: the object was replaced: %s: reads fail with ESTALE until it is opened again",
+			r->name, why);
+	r->is_stale = true;
+}
+
+static void give_up(struct fetch *f, int error, const char *why)
+{
+	struct remote *r = f->remote;
+
+	outage_gives_up(&r->outage, clock_ns(), f->off + f->got,
+			f->size - f->got, why);
+	finish(f, error);
+}
+
+static void try_again(struct fetch *f, int error, const char *why,
+		      uint64_t after_s)
+{
+	struct remote *r = f->remote;
+	int64_t now = clock_ns();
+
+	if (!f->failures++)
+		f->failed_ns = now;
+	add(&r->counts.retries, 1);
+	atomic_store(&r->counts.last_error, -error);
+	if (now - f->failed_ns >= (int64_t)r->retry_ms * 1000000) {
+		give_up(f, error, why);
+		return;
+	}
+	outage_fails(&r->outage, now, why);
+	f->wake_ns = now + retry_delay_ns(f->failures, after_s, &r->rng);
+}
+
+static void slow_down(struct remote *r, const char *why)
+{
+	add(&r->counts.throttled, 1);
+	if (!depth_throttled(&r->depth, clock_ns()) || r->is_throttled)
+		return;
+	r->is_throttled = true;
+	log_warning(
+		r->log,
+		"%s: %s: the server limits the rate of requests: continuing with fewer at a time",
+		r->name, why);
+}
+
+static bool has_expired(const struct attempt *a)
+{
+	return memmem(a->note, a->note_size, "ExpiredToken", 12) ||
+	       a->transfer.answer.status == 401 ||
+	       a->transfer.answer.status == 403;
+}
+
+static void fail_by_status(struct fetch *f, const struct attempt *a)
+{
+	struct remote *r = f->remote;
+	int status = a->transfer.answer.status;
+	uint64_t after_s = a->transfer.answer.retry_after;
+	int error = retry_errno(status);
+	char why[64];
+
+	snprintf(why, sizeof(why), "the server answers with status %d", status);
+	switch (retry_of_status(status)) {
+	case RETRY_THROTTLED:
+		slow_down(r, why);
+		/* fall through */
+	case RETRY_NONE:
+	case RETRY_AGAIN:
+		try_again(f, error, why, after_s);
+		return;
+	case RETRY_CREDENTIALS:
+		if (!f->has_renewed && r->renew && has_expired(a) &&
+		    r->renew(r)) {
+			f->has_renewed = true;
+			f->wake_ns = clock_ns();
+			return;
+		}
+		break;
+	case RETRY_REPLACED:
+		become_stale(r, why);
+		finish(f, error);
+		return;
+	case RETRY_FINAL:
+		break;
+	}
+	give_up(f, error, why);
+}
+
+static void fail_by_verdict(struct fetch *f, const struct attempt *a)
+{
+	switch (a->verdict) {
+	case PIN_REPLACED:
+		become_stale(f->remote, a->why);
+		finish(f, -ESTALE);
+		return;
+	case PIN_REFUSED:
+		give_up(f, -EOPNOTSUPP, a->why);
+		return;
+	case PIN_OK:
+	case PIN_WRONG:
+		try_again(f, -EIO, a->why, 0);
+	}
+}
+
+static void fail_by_transport(struct fetch *f, const struct attempt *a,
+			      int error)
+{
+	f->wants_fresh = true;
+	if (error == -ETIMEDOUT)
+		add(&f->remote->counts.stalls, 1);
+	if (a->transfer.is_final)
+		give_up(f, error, a->transfer.why);
+	else
+		try_again(f, error,
+			  *a->transfer.why ? a->transfer.why : strerror(-error),
+			  0);
+}
+
+/* --- attempts --- */
+
+static bool has_bytes(const struct attempt *a)
+{
+	int status = a->transfer.answer.status;
+
+	return status == 200 || status == 206;
+}
+
+static void note_first_byte(struct attempt *a)
+{
+	struct remote *r = a->remote;
+	const struct net_transfer *t = &a->transfer;
+	int64_t ns = t->first_ns - (t->sent_ns ? t->sent_ns : t->begin_ns);
+
+	depth_first_byte(&r->depth, t->first_ns, ns);
+	tail_first_byte(&r->tail, ns);
+}
+
+static int take_head(struct net_transfer *t)
+{
+	struct attempt *a = t->arg;
+	struct fetch *f = a->fetch;
+	struct remote *r = a->remote;
+
+	if (!f)
+		return -ECANCELED;
+	if (!has_bytes(a))
+		return 0;
+	note_first_byte(a);
+	a->verdict = pin_check(&r->pin, &t->answer, a->at,
+			       f->off + f->size - a->at, &a->end, a->why);
+	if (a->verdict != PIN_OK)
+		return -EPROTO;
+	/* Only the first request does not know the size. */
+	f->size = min_u64(f->size, r->pin.size - f->off);
+	return 0;
+}
+
+static int take_note(struct attempt *a, const void *data, size_t size)
+{
+	size_t n = min_u64(size, NOTE_MAX - a->note_size);
+
+	memcpy(a->note + a->note_size, data, n);
+	a->note_size += n;
+	a->note_read += size;
+	return a->note_read > NOTE_READ_MAX ? -EMSGSIZE : 0;
+}
+
+static int take_bytes(struct net_transfer *t, const void *data, size_t size)
+{
+	struct attempt *a = t->arg;
+	struct fetch *f = a->fetch;
+	uint64_t skip;
+
+	if (!f)
+		return -ECANCELED;
+	if (!has_bytes(a))
+		return take_note(a, data, size);
+	if (size > a->end - a->at)
+		return -EPROTO;
+	/* Another attempt may be further. */
+	skip = min_u64(f->off + f->got - a->at, size);
+	scatter_append(&f->memory, (const char *)data + skip, size - skip);
+	f->got += size - skip;
+	a->at += size;
+	if (size > skip) {
+		f->failures = 0;
+		outage_ends(&a->remote->outage, t->last_ns);
+	}
+	depth_bytes(&a->remote->depth, t->last_ns, size);
+	return 0;
+}
+
+static void free_attempt(struct attempt *a)
+{
+	for (size_t i = 0; i < a->target.num_secrets; i++)
+		free(a->target.secrets[i]);
+	free(a);
+}
+
+static void count_attempt(const struct attempt *a)
+{
+	struct remote *r = a->remote;
+
+	add(&r->counts.connections, a->transfer.new_connections);
+	add(&r->counts.wire_bytes, a->transfer.wire_bytes);
+	if (a->is_hedge)
+		add(&r->counts.hedge_bytes, a->transfer.wire_bytes);
+}
+
+/* An answer without an error: complete, or shorter than the request. */
+static void take_end(struct fetch *f, const struct attempt *a)
+{
+	if (f->got == f->size)
+		finish(f, 0);
+	else if (a->end > a->transfer.answer.first && f->got)
+		f->wake_ns = clock_ns();
+	else
+		try_again(f, -EIO, "an empty answer", 0);
+}
+
+static bool is_conclusive(const struct attempt *a, int result)
+{
+	return a->verdict == PIN_REPLACED || a->verdict == PIN_REFUSED ||
+	       (!result && a->transfer.answer.status == 412);
+}
+
+static void judge(struct fetch *f, const struct attempt *a, int result)
+{
+	/* The other attempt continues. */
+	if (f->num_attempts && f->got < f->size && !is_conclusive(a, result))
+		return;
+	if (a->verdict != PIN_OK)
+		fail_by_verdict(f, a);
+	else if (result && result != -EMSGSIZE)
+		fail_by_transport(f, a, result);
+	else if (has_bytes(a))
+		take_end(f, a);
+	else
+		fail_by_status(f, a);
+}
+
+static void end_attempt(struct net_transfer *t, int result)
+{
+	struct attempt *a = t->arg;
+	struct remote *r = a->remote;
+	struct fetch *f = a->fetch;
+
+	DL_DELETE(r->attempts, a);
+	r->num_attempts--;
+	count_attempt(a);
+	pump_soon(r);
+	if (f) {
+		f->num_attempts--;
+		/* It is no longer one to cancel. */
+		a->fetch = NULL;
+		judge(f, a, result);
+	}
+	free_attempt(a);
+}
+
+static unsigned answer_ms(const struct remote *r)
+{
+	int64_t ms = tail_first_quantile(&r->tail, 0.99) / 1000000 * LATE_TIMES;
+	unsigned least =
+		r->limits.first_byte_ms ? r->limits.first_byte_ms : ANSWER_MS;
+
+	return ms > least ? (unsigned)min_u64((uint64_t)ms, 60000) : least;
+}
+
+static unsigned stall_ms(const struct remote *r)
+{
+	unsigned least = r->limits.stall_ms ? r->limits.stall_ms : ANSWER_MS;
+	unsigned ms = answer_ms(r);
+
+	return ms > least ? ms : least;
+}
+
+static void set_transfer(struct attempt *a)
+{
+	struct remote *r = a->remote;
+	struct net_transfer *t = &a->transfer;
+
+	t->url = a->target.url;
+	t->userinfo = a->target.userinfo;
+	t->netrc = a->target.netrc;
+	t->secrets.at = (const char *const *)a->target.secrets;
+	t->secrets.num = a->target.num_secrets;
+	t->fresh = a->fetch->wants_fresh || a->is_hedge;
+	t->connect_ms =
+		r->limits.connect_ms ? r->limits.connect_ms : CONNECT_MS;
+	t->first_byte_ms = answer_ms(r);
+	t->stall_ms = stall_ms(r);
+	t->head = take_head;
+	t->sink = take_bytes;
+	t->done = end_attempt;
+	t->arg = a;
+}
+
+static void set_headers(struct attempt *a)
+{
+	const struct fetch *f = a->fetch;
+	struct net_lines *lines = &a->transfer.headers;
+
+	a->at = f->off + f->got;
+	snprintf(a->range, sizeof(a->range), "Range: bytes=%llu-%llu",
+		 (unsigned long long)a->at,
+		 (unsigned long long)(f->off + f->size - 1));
+	a->headers[lines->num++] = a->range;
+	if (a->remote->pin.is_set &&
+	    pin_condition(&a->remote->pin, a->condition))
+		a->headers[lines->num++] = a->condition;
+	lines->at = a->headers;
+}
+
+/* Returns NULL if memory or credentials are missing: *error. */
+static struct attempt *new_attempt(struct fetch *f, bool is_hedge, int *error)
+{
+	struct attempt *a = calloc(1, sizeof(*a));
+	struct remote *r = f->remote;
+
+	*error = -ENOMEM;
+	if (!a)
+		return NULL;
+	a->remote = r;
+	a->fetch = f;
+	a->is_hedge = is_hedge;
+	set_headers(a);
+	*error = r->aim(r, &a->transfer.headers, &a->target);
+	if (!*error) {
+		set_transfer(a);
+		return a;
+	}
+	free_attempt(a);
+	return NULL;
+}
+
+static void begin_attempt(struct fetch *f, bool is_hedge)
+{
+	struct remote *r = f->remote;
+	int error;
+	struct attempt *a = new_attempt(f, is_hedge, &error);
+
+	f->wake_ns = 0;
+	if (!a) {
+		if (!is_hedge)
+			finish(f, error);
+		return;
+	}
+	DL_APPEND(r->attempts, a);
+	r->num_attempts++;
+	f->num_attempts++;
+	add(&r->counts.requests, 1);
+	net_start(r->net, &a->transfer);
+}
+
+/* --- queues --- */
+
+static void begin_fetch(struct remote *r, struct fetch **queue)
+{
+	struct fetch *f = *queue;
+
+	DL_DELETE(*queue, f);
+	DL_APPEND(r->active, f);
+	r->num_active++;
+	f->begin_ns = clock_ns();
+	depth_begin(&r->depth, f->size);
+	begin_attempt(f, false);
+}
+
+static void begin_fetches(struct remote *r)
+{
+	while (r->must && r->num_active < r->depth.connections)
+		begin_fetch(r, &r->must);
+	while (r->waiting && r->num_active < depth_requests(&r->depth))
+		begin_fetch(r, &r->waiting);
+	if (r->must || r->waiting)
+		depth_full(&r->depth);
+}
+
+static void fail_all(struct remote *r, struct fetch **queue, int result)
+{
+	struct fetch *f;
+
+	while ((f = *queue)) {
+		DL_DELETE(*queue, f);
+		if (queue == &r->active)
+			r->num_active--;
+		end_fetch(r, f, result);
+	}
+}
+
+static struct fetch *new_fetch(struct remote *r, struct source_request *q)
+{
+	struct fetch *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->remote = r;
+	f->request = q;
+	f->memory.request = q;
+	f->off = q->off;
+	f->size = q->size;
+	if (r->pin.is_set)
+		f->size = min_u64(f->size, r->pin.size - f->off);
+	return f;
+}
+
+/* Moves a request into a queue. Returns false if there is none. */
+static bool take_incoming(struct remote *r)
+{
+	struct source_request *q;
+	struct fetch *f = NULL;
+
+	pthread_mutex_lock(&r->lock);
+	q = r->incoming;
+	if (q) {
+		DL_DELETE(r->incoming, q);
+		q->queued = false;
+		f = new_fetch(r, q);
+		q->fetch = f;
+	}
+	pthread_mutex_unlock(&r->lock);
+	if (!q)
+		return false;
+	if (!f)
+		q->done(q, -ENOMEM);
+	else if (q->must)
+		DL_APPEND(r->must, f);
+	else
+		DL_APPEND(r->waiting, f);
+	return true;
+}
+
+static bool is_canceled(struct remote *r, const struct fetch *f)
+{
+	scoped_lock(&r->lock);
+	return f->canceled;
+}
+
+/* Returns whether it ended one; callbacks may have changed the queue. */
+static bool end_one_canceled(struct remote *r, struct fetch **queue)
+{
+	struct fetch *f;
+
+	DL_FOREACH(*queue, f)
+	{
+		if (!is_canceled(r, f))
+			continue;
+		DL_DELETE(*queue, f);
+		if (queue == &r->active)
+			r->num_active--;
+		end_fetch(r, f, -ECANCELED);
+		return true;
+	}
+	return false;
+}
+
+static bool take_has_canceled(struct remote *r)
+{
+	bool has;
+
+	scoped_lock(&r->lock);
+	has = r->has_canceled;
+	r->has_canceled = false;
+	return has;
+}
+
+static void end_canceled(struct remote *r)
+{
+	struct fetch **const queues[] = { &r->must, &r->waiting, &r->active };
+
+	if (!take_has_canceled(r))
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(queues); i++) {
+		while (end_one_canceled(r, queues[i]))
+			;
+	}
+}
+
+/* Begins the attempts whose time has come. Each may end its fetch. */
+static bool wake_one(struct remote *r, int64_t now)
+{
+	struct fetch *f;
+
+	DL_FOREACH(r->active, f)
+	{
+		if (!f->wake_ns || f->wake_ns > now)
+			continue;
+		begin_attempt(f, false);
+		return true;
+	}
+	return false;
+}
+
+/* When a fetch deserves a second attempt; INT64_MAX: never. */
+static int64_t hedge_at(const struct remote *r, const struct fetch *f)
+{
+	int64_t late;
+
+	if (!f->request->must || f->was_hedged || f->wake_ns ||
+	    f->num_attempts != 1)
+		return INT64_MAX;
+	late = tail_late_ns(&r->tail, f->size);
+	return late == INT64_MAX ? late : f->begin_ns + late;
+}
+
+static bool hedge_one(struct remote *r, int64_t now)
+{
+	struct fetch *f;
+
+	DL_FOREACH(r->active, f)
+	{
+		if (hedge_at(r, f) > now)
+			continue;
+		f->was_hedged = true;
+		if (!tail_may_hedge(&r->tail, f->size - f->got))
+			continue;
+		add(&r->counts.hedges, 1);
+		begin_attempt(f, true);
+		return true;
+	}
+	return false;
+}
+
+static void set_timer(struct remote *r)
+{
+	int64_t at = INT64_MAX;
+	struct fetch *f;
+
+	DL_FOREACH(r->active, f)
+	{
+		int64_t own = f->wake_ns ? f->wake_ns : hedge_at(r, f);
+
+		if (own < at)
+			at = own;
+	}
+	if (at < INT64_MAX)
+		net_timer_set(r->net, &r->timer, at);
+}
+
+static unsigned count_waiting(const struct remote *r)
+{
+	const struct fetch *f;
+	unsigned n = 0;
+
+	DL_FOREACH(r->must, f)
+	n++;
+	DL_FOREACH(r->waiting, f)
+	n++;
+	return n;
+}
+
+static void publish(struct remote *r)
+{
+	struct remote_counts *c = &r->counts;
+
+	atomic_store(&c->rate, (uint64_t)depth_rate(&r->depth));
+	atomic_store(&c->latency_ns, (uint64_t)r->depth.latency_ns);
+	atomic_store(&c->target, r->depth.target);
+	atomic_store(&c->best, depth_best_read(&r->depth));
+	atomic_store(&c->depth, depth_requests(&r->depth));
+	atomic_store(&c->in_flight, r->num_attempts);
+	atomic_store(&c->waiting, count_waiting(r));
+	atomic_store(&c->is_stale, r->is_stale);
+	atomic_store(&c->is_out, r->outage.is_logged);
+}
+
+static bool is_closing(struct remote *r)
+{
+	scoped_lock(&r->lock);
+	return r->is_closing;
+}
+
+static bool is_idle(const struct remote *r)
+{
+	return !r->must && !r->waiting && !r->active && !r->attempts;
+}
+
+static void end_all(struct remote *r, int result)
+{
+	fail_all(r, &r->must, result);
+	fail_all(r, &r->waiting, result);
+	fail_all(r, &r->active, result);
+}
+
+static void pump(struct remote *r)
+{
+	int64_t now = clock_ns();
+
+	while (take_incoming(r))
+		;
+	end_canceled(r);
+	if (r->is_stale)
+		end_all(r, -ESTALE);
+	while (wake_one(r, now) || hedge_one(r, now))
+		;
+	begin_fetches(r);
+	set_timer(r);
+	publish(r);
+}
+
+static void run_timer(struct net_timer *timer)
+{
+	struct remote *r =
+		(void *)((char *)timer - offsetof(struct remote, timer));
+
+	/* The task ends the remote, because another one may be posted. */
+	if (is_closing(r))
+		net_post(r->net, &r->task);
+	else
+		pump(r);
+}
+
+/* The owner may free the remote as soon as the lock is free. */
+static void close_if_idle(struct remote *r)
+{
+	while (take_incoming(r))
+		;
+	end_all(r, -ECANCELED);
+	if (!is_idle(r))
+		return;
+	net_timer_stop(r->net, &r->timer);
+	scoped_lock(&r->lock);
+	r->is_closed = true;
+	pthread_cond_signal(&r->closed);
+}
+
+static void run_task(struct net_task *task)
+{
+	struct remote *r =
+		(void *)((char *)task - offsetof(struct remote, task));
+
+	if (is_closing(r))
+		close_if_idle(r);
+	else
+		pump(r);
+}
+
+/* --- other threads --- */
+
+void remote_init(struct remote *r)
+{
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->closed, NULL);
+	r->task.run = run_task;
+	r->timer.run = run_timer;
+	r->outage = (struct outage){ .log = r->log,
+				     .name = r->name,
+				     .retry_ms = r->retry_ms };
+	r->rng.key = rng_mix((uint64_t)clock_ns());
+	publish(r);
+}
+
+/* The system may have no memory for a thread at the moment. */
+static void post_at_last(struct remote *r)
+{
+	const struct timespec pause = { .tv_nsec = 10000000 };
+
+	while (net_post(r->net, &r->task))
+		nanosleep(&pause, NULL);
+}
+
+void remote_fini(struct remote *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->is_closing = true;
+	pthread_mutex_unlock(&r->lock);
+	post_at_last(r);
+	pthread_mutex_lock(&r->lock);
+	while (!r->is_closed)
+		pthread_cond_wait(&r->closed, &r->lock);
+	pthread_mutex_unlock(&r->lock);
+	pthread_cond_destroy(&r->closed);
+	pthread_mutex_destroy(&r->lock);
+}
+
+/* Returns whether the request still waits for the thread; it may have been
+   freed otherwise. */
+static bool take_back(struct remote *r, const struct source_request *request)
+{
+	struct source_request *q;
+
+	scoped_lock(&r->lock);
+	DL_FOREACH(r->incoming, q)
+	{
+		if (q != request)
+			continue;
+		DL_DELETE(r->incoming, q);
+		q->queued = false;
+		return true;
+	}
+	return false;
+}
+
+void remote_submit(struct remote *r, struct source_request *q)
+{
+	int error;
+
+	q->got = 0;
+	q->fetch = NULL;
+	q->queued = true;
+	q->since_ns = (uint64_t)clock_ns();
+	pthread_mutex_lock(&r->lock);
+	DL_APPEND(r->incoming, q);
+	pthread_mutex_unlock(&r->lock);
+	error = net_post(r->net, &r->task);
+	if (error && take_back(r, q))
+		q->done(q, error);
+}
+
+void remote_cancel(struct remote *r, struct source_request *q)
+{
+	struct fetch *f;
+	bool waits;
+
+	pthread_mutex_lock(&r->lock);
+	waits = q->queued;
+	f = q->fetch;
+	if (waits) {
+		DL_DELETE(r->incoming, q);
+		q->queued = false;
+	} else if (f) {
+		f->canceled = true;
+		r->has_canceled = true;
+	}
+	pthread_mutex_unlock(&r->lock);
+	if (waits)
+		q->done(q, -ECANCELED);
+	else if (f)
+		net_post(r->net, &r->task);
+}
+
+void remote_stats(const struct remote *r, struct source_net_stats *out)
+{
+	const struct remote_counts *c = &r->counts;
+
+	*out = (struct source_net_stats){
+		.rate = atomic_load(&c->rate),
+		.latency_ns = atomic_load(&c->latency_ns),
+		.latency_p50_ns = atomic_load(&c->p50_ns),
+		.latency_p99_ns = atomic_load(&c->p99_ns),
+		.in_flight = atomic_load(&c->in_flight),
+		.waiting = atomic_load(&c->waiting),
+		.depth = atomic_load(&c->depth),
+		.target_bytes = atomic_load(&c->target),
+		.requests = atomic_load(&c->requests),
+		.connections = atomic_load(&c->connections),
+		.retries = atomic_load(&c->retries),
+		.stalls = atomic_load(&c->stalls),
+		.hedges = atomic_load(&c->hedges),
+		.hedge_bytes = atomic_load(&c->hedge_bytes),
+		.throttled = atomic_load(&c->throttled),
+		.wire_bytes = atomic_load(&c->wire_bytes),
+		.payload_bytes = atomic_load(&c->payload_bytes),
+		.failures = atomic_load(&c->failures),
+		.is_stale = atomic_load(&c->is_stale),
+		.is_out = atomic_load(&c->is_out),
+		.last_error = atomic_load(&c->last_error),
+	};
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranges of one object by HTTP: a queue of requests, attempts to read them, and
+ * what happens after failures. All functions run on the thread of the net,
+ * except where noted.
+ *
+ * A request is a `fetch` here. It has one attempt, or two if the first one is
+ * slow. An attempt is an HTTP transfer that begins at the byte that the fetch
+ * has reached. It lives until the net has ended it, also if its fetch has ended
+ * before.
+ */
+#ifndef FS_SOURCE_REMOTE_H
+#define FS_SOURCE_REMOTE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "fs/net/net.h"
+#include "fs/source/depth.h"
+#include "fs/source/net_stats.h"
+#include "fs/source/outage.h"
+#include "fs/source/pin.h"
+#include "fs/source/scatter.h"
+#include "fs/source/source.h"
+#include "fs/source/tail.h"
+#include "fs/util/rng.h"
+
+struct attempt;
+struct remote;
+
+enum { REMOTE_LINES_MAX = 16 };
+
+/* Where an attempt goes; the owner of the remote fills it in. */
+struct remote_target {
+	const char *url;
+	const char *userinfo; /* NULL: none */
+	bool netrc;
+	/* Lines that only its host may see. They belong to the attempt. */
+	char *secrets[REMOTE_LINES_MAX];
+	size_t num_secrets;
+};
+
+struct remote_counts {
+	atomic_uint_fast64_t requests, connections, retries, stalls, hedges,
+		hedge_bytes, throttled, wire_bytes, payload_bytes, failures;
+	/* Copies for other threads. */
+	atomic_uint_fast64_t rate, latency_ns, p50_ns, p99_ns, target, best;
+	atomic_uint in_flight, waiting, depth;
+	atomic_bool is_stale, is_out;
+	atomic_int last_error;
+};
+
+/* Limits, for tests shorter than the defaults. 0: the default. */
+struct remote_limits {
+	unsigned connect_ms;	/* 5000 */
+	unsigned first_byte_ms; /* the least; 1000 */
+	unsigned stall_ms;	/* the least; 1000 */
+};
+
+/* A request on its way. */
+struct fetch {
+	struct remote *remote;
+	struct source_request *request;
+	struct fetch *prev, *next;
+	struct scatter memory;
+	uint64_t off;
+	uint64_t size; /* to read: less than requested at the end */
+	uint64_t got;
+	int64_t begin_ns;  /* when its first attempt began; 0: it waits */
+	int64_t wake_ns;   /* when its next attempt begins; 0: one runs */
+	int64_t failed_ns; /* the first failure since a byte; 0: none */
+	unsigned failures; /* since a byte */
+	unsigned num_attempts;
+	bool was_hedged;
+	bool has_renewed; /* credentials */
+	bool wants_fresh; /* a connection */
+	bool canceled;	  /* guarded by remote.lock */
+};
+
+struct remote {
+	struct net *net;
+	struct log *log;
+	const char *name; /* for messages */
+	uint64_t retry_ms;
+	struct remote_limits limits;
+	/* Fills in the target of an attempt, which is zero-initialized. The
+	   header lines are those of the request so far. Returns -errno, with
+	   the reason logged. */
+	int (*aim)(struct remote *remote, const struct net_lines *headers,
+		   struct remote_target *out);
+	/* Renews credentials after a refusal. Returns false if there are none.
+	   May be NULL. */
+	bool (*renew)(struct remote *remote);
+	void *arg;
+	struct counters *reads;
+	struct remote_counts counts;
+
+	pthread_mutex_t lock; /* guards the members up to `is_closed` */
+	pthread_cond_t closed;
+	struct source_request *incoming;
+	bool has_canceled;
+	bool is_closing;
+	bool is_closed;
+
+	/* The thread's own. */
+	struct net_task task;
+	struct net_timer timer;
+	struct pin pin;
+	struct depth depth;
+	struct tail tail;
+	struct outage outage;
+	struct rng rng;
+	struct fetch *must; /* a thread waits */
+	struct fetch *waiting;
+	struct fetch *active;
+	struct attempt *attempts;
+	unsigned num_active;
+	unsigned num_attempts;
+	bool is_stale;
+	bool is_throttled; /* which is logged */
+};
+
+/* Any thread, before the first request. */
+void remote_init(struct remote *remote);
+/* Any thread but the net's: cancels all requests and waits. */
+void remote_fini(struct remote *remote);
+
+/* Any thread. The request lies within the object. */
+void remote_submit(struct remote *remote, struct source_request *request);
+void remote_cancel(struct remote *remote, struct source_request *request);
+
+void remote_stats(const struct remote *remote, struct source_net_stats *out);
+
+#endif

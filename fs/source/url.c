@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/source/url.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "fs/net/url.h"
+#include "fs/source/remote.h"
+#include "fs/util/cleanup.h"
+
+enum {
+	/* A URL that is wrong should not keep its user waiting. */
+	OPEN_RETRY_MS = 10 * 1000,
+	IN_FLIGHT_MAX = 256 << 20,
+};
+
+struct url_source {
+	struct source base;
+	struct url url;
+	struct url_request request;
+	struct remote remote;
+	uint64_t retry_ms;
+	void *head; /* NULL: taken */
+	size_t head_size;
+	char version[PIN_LINE_SIZE + HTTP_VERSION_MAX];
+};
+
+static struct url_source *url_of(const struct source *source)
+{
+	return (struct url_source *)source;
+}
+
+/* --- attempts --- */
+
+static int aim(struct remote *remote, const struct net_lines *headers,
+	       struct remote_target *out)
+{
+	const struct url_source *s = remote->arg;
+
+	(void)headers;
+	out->url = s->request.url;
+	out->userinfo = s->url.userinfo;
+	out->netrc = !s->url.userinfo;
+	return 0;
+}
+
+/* --- requests --- */
+
+static bool is_in_head(const struct url_source *s, uint64_t off, uint64_t size)
+{
+	return s->head && range_ok(off, size, s->head_size);
+}
+
+static void copy_head(const struct url_source *s, struct source_request *q)
+{
+	struct scatter memory = { .request = q };
+
+	scatter_append(&memory, (const char *)s->head + q->off, q->size);
+	q->got = q->size;
+}
+
+/* Returns whether the object has the bytes that the request needs. */
+static bool has_needed(const struct url_source *s,
+		       const struct source_request *q)
+{
+	uint64_t size = (uint64_t)s->base.stat.st_size;
+
+	return q->off < size &&
+	       range_ok(q->off, q->need ? q->need : q->size, size);
+}
+
+static void url_submit(struct source *source, struct source_request *q)
+{
+	struct url_source *s = url_of(source);
+
+	q->got = 0;
+	q->queued = false;
+	q->fetch = NULL;
+	if (is_in_head(s, q->off, q->size)) {
+		copy_head(s, q);
+		q->done(q, 0);
+	} else if (has_needed(s, q)) {
+		remote_submit(&s->remote, q);
+	} else {
+		log_error(source->log,
+			  "%s: read of %zu bytes at %llu: the object has %lld",
+			  source->path, q->size, (unsigned long long)q->off,
+			  (long long)source->stat.st_size);
+		q->done(q, -EIO);
+	}
+}
+
+static void url_cancel(struct source *source, struct source_request *q)
+{
+	remote_cancel(&url_of(source)->remote, q);
+}
+
+/* A read that a thread waits for. */
+struct read {
+	struct source_request request;
+	struct source_wait wait;
+	int result;
+};
+
+static void end_read(struct source_request *q, int result)
+{
+	struct read *read = q->arg;
+
+	read->result = result;
+	source_wait_done(&read->wait);
+}
+
+static void begin_read(struct read *read, void *buf, size_t size, uint64_t off)
+{
+	read->request = (struct source_request){ .buf = buf,
+						 .size = size,
+						 .off = off,
+						 .must = true,
+						 .done = end_read,
+						 .arg = read };
+	source_wait_init(&read->wait);
+	source_wait_add(&read->wait);
+}
+
+static int end_wait(struct read *read)
+{
+	source_wait_idle(&read->wait);
+	source_wait_fini(&read->wait);
+	return read->result;
+}
+
+static int url_read(struct source *source, void *buf, size_t size, uint64_t off)
+{
+	struct read read = { 0 };
+
+	if (!size)
+		return 0;
+	begin_read(&read, buf, size, off);
+	source_submit(source, &read.request);
+	return end_wait(&read);
+}
+
+static bool url_is_direct(const struct source *source)
+{
+	(void)source;
+	/* There is no page cache to bypass, and no alignment to keep. */
+	return true;
+}
+
+static unsigned url_depth(const struct source *source)
+{
+	return atomic_load(&url_of(source)->remote.counts.depth);
+}
+
+static size_t url_best_read(const struct source *source)
+{
+	return atomic_load(&url_of(source)->remote.counts.best);
+}
+
+static void url_net_stats(const struct source *source,
+			  struct source_net_stats *out)
+{
+	remote_stats(&url_of(source)->remote, out);
+}
+
+/* --- opening and closing --- */
+
+static void url_close(struct source *source)
+{
+	struct url_source *s = url_of(source);
+
+	if (s->remote.net)
+		remote_fini(&s->remote);
+	net_unref(s->remote.net);
+	url_request_fini(&s->request);
+	url_fini(&s->url);
+	free(s->head);
+}
+
+static const struct source_ops url_ops = {
+	.name = "url",
+	.submit = url_submit,
+	.cancel = url_cancel,
+	.read = url_read,
+	.is_direct = url_is_direct,
+	.depth = url_depth,
+	.best_read = url_best_read,
+	.net_stats = url_net_stats,
+	.close = url_close,
+};
+
+void *url_source_take_head(struct source *source, size_t *size)
+{
+	struct url_source *s = url_of(source);
+
+	*size = s->head_size;
+	return steal(s->head);
+}
+
+const char *url_source_version(const struct source *source)
+{
+	return url_of(source)->version;
+}
+
+static int parse(struct url_source *s, const char *text)
+{
+	char why[URL_WHY_SIZE];
+	int r = url_parse(text, &s->url, why);
+
+	if (!r)
+		r = url_request(&s->url, NULL, &s->request, why);
+	if (r == -ENOMEM)
+		return r;
+	if (r)
+		log_error(s->base.log, "%s: %s", s->base.path, why);
+	return r;
+}
+
+static int open_net(struct url_source *s, const struct source_options *options)
+{
+	if (!options->net)
+		return net_open(s->base.log, &s->remote.net);
+	s->remote.net = net_ref(options->net);
+	return 0;
+}
+
+static uint64_t in_flight_max(const struct source_options *options)
+{
+	uint64_t memory = options->memory ? options->memory : SOURCE_MEMORY;
+
+	return min_u64(memory, IN_FLIGHT_MAX);
+}
+
+static void init_remote(struct url_source *s,
+			const struct source_options *options)
+{
+	struct remote *r = &s->remote;
+	uint64_t connections = options->connections ? options->connections
+						    : SOURCE_CONNECTIONS;
+
+	s->retry_ms = options->retry_ms ? options->retry_ms : SOURCE_RETRY_MS;
+	r->log = s->base.log;
+	r->name = s->base.path;
+	r->retry_ms = min_u64(s->retry_ms, OPEN_RETRY_MS);
+	r->aim = aim;
+	r->arg = s;
+	r->reads = &s->base.reads;
+	depth_init(&r->depth, in_flight_max(options), (unsigned)connections);
+	remote_init(r);
+}
+
+/* The stat of a file of this process that no other user may read. */
+static void set_stat(struct url_source *s)
+{
+	const struct pin *pin = &s->remote.pin;
+	struct stat *st = &s->base.stat;
+
+	st->st_mode = S_IFREG | 0400;
+	st->st_nlink = 1;
+	st->st_uid = geteuid();
+	st->st_gid = getegid();
+	st->st_size = (off_t)pin->size;
+	st->st_blksize = SOURCE_ALIGN;
+	st->st_blocks = st->st_size / 512;
+	if (pin->has_modified)
+		st->st_mtim.tv_sec = st->st_ctim.tv_sec = pin->modified;
+}
+
+static void set_version(struct url_source *s)
+{
+	const struct pin *pin = &s->remote.pin;
+	char name[PIN_LINE_SIZE];
+
+	snprintf(s->version, sizeof(s->version), "%s%s%s",
+		 pin_name(pin->etag, pin->has_modified, pin->modified, name),
+		 *pin->version ? " " : "", pin->version);
+}
+
+static void warn_of_version(const struct url_source *s)
+{
+	const struct pin *pin = &s->remote.pin;
+
+	if (*pin->etag && !pin->etag_is_weak)
+		return;
+	log_warning(
+		s->base.log,
+		"%s: the server sends no %sETag: a replaced object is recognized by its size%s only",
+		s->base.path, *pin->etag ? "strong " : "",
+		pin->has_modified ? " and date" : "");
+}
+
+/* Reads the first bytes, which sets the pin. */
+static int read_head(struct url_source *s)
+{
+	struct read read = { 0 };
+	int r;
+
+	s->head = malloc(URL_SOURCE_HEAD);
+	if (!s->head)
+		return -ENOMEM;
+	begin_read(&read, s->head, URL_SOURCE_HEAD, 0);
+	remote_submit(&s->remote, &read.request);
+	r = end_wait(&read);
+	if (r)
+		return r;
+	s->head_size = read.request.got;
+	return s->remote.pin.size > INT64_MAX ? -EFBIG : 0;
+}
+
+static int open_source(struct url_source *s, const char *url,
+		       const struct source_options *options)
+{
+	int r = parse(s, url);
+
+	if (!r)
+		r = open_net(s, options);
+	if (r)
+		return r;
+	init_remote(s, options);
+	r = read_head(s);
+	if (r)
+		return r;
+	s->remote.retry_ms = s->remote.outage.retry_ms = s->retry_ms;
+	set_stat(s);
+	set_version(s);
+	warn_of_version(s);
+	return 0;
+}
+
+int url_source_open(const char *url, const struct source_options *options,
+		    struct log *log, struct source **out)
+{
+	const struct source_options defaults = { 0 };
+	struct url_source *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->base.ops = &url_ops;
+	s->base.log = log;
+	s->base.path = url_visible(url);
+	r = s->base.path ? open_source(s, url, options ? options : &defaults)
+			 : -ENOMEM;
+	if (!r) {
+		*out = &s->base;
+		return 0;
+	}
+	source_close(&s->base);
+	return r;
+}
