@@ -81,6 +81,8 @@ static int read_table(struct alloc *a, note_entry_fn *note)
 	struct format_entry e;
 	int r = bytes ? 0 : -ENOMEM;
 
+	source_prefetch(a->source, a->format->table_off,
+			total * FORMAT_ENTRY_SIZE);
 	for (uint64_t first = 0; first < total && !r; first += n) {
 		n = min_u64(CHUNK_ENTRIES, total - first);
 		r = read_entries(a, first, (size_t)n, bytes);
@@ -292,13 +294,22 @@ static uint64_t strides_below(const struct alloc *a, const struct run *run,
 	return low;
 }
 
+/* Returns the number of entries of a stride; *first is the first one. */
+static uint64_t stride_entries(const struct run *run, uint64_t stride,
+			       uint64_t *first)
+{
+	uint64_t at = stride * ALLOC_STRIDE;
+
+	*first = run->first + at;
+	return min_u64(ALLOC_STRIDE, run->n - at);
+}
+
 static int search_stride(const struct alloc *a, const struct run *run,
 			 uint64_t stride, struct search *s)
 {
 	uint8_t bytes[ALLOC_STRIDE * FORMAT_ENTRY_SIZE];
-	uint64_t at = stride * ALLOC_STRIDE;
-	uint64_t n = min_u64(ALLOC_STRIDE, run->n - at);
-	int r = read_entries(a, run->first + at, (size_t)n, bytes);
+	uint64_t first, n = stride_entries(run, stride, &first);
+	int r = read_entries(a, first, (size_t)n, bytes);
 
 	for (uint64_t i = 0; i < n && !r; i++) {
 		struct format_entry e =
@@ -341,6 +352,23 @@ int alloc_size(const struct alloc *a, uint64_t off, uint64_t *size)
 		return r ? r : -ENOENT;
 	*size = s.largest;
 	return 0;
+}
+
+void alloc_prefetch(const struct alloc *a, uint64_t off)
+{
+	uint64_t below, first, n;
+
+	for (size_t i = 0; i < a->num_runs && !a->extents; i++) {
+		if (off < a->runs[i].low || off > a->runs[i].high)
+			continue;
+		below = strides_below(a, &a->runs[i], off);
+		if (!below)
+			continue;
+		n = stride_entries(&a->runs[i], below - 1, &first);
+		source_prefetch(a->source,
+				a->format->table_off + first * FORMAT_ENTRY_SIZE,
+				n * FORMAT_ENTRY_SIZE);
+	}
 }
 
 size_t alloc_reads(const struct alloc *a)

@@ -12,6 +12,8 @@ enum {
 	CUSTOM_SIZE_MAX = 64,
 	/* Entries to compare: enough for samples 0 and 1 of any writer. */
 	ENTRIES_MAX = 64,
+	/* Bytes that contain the first records of most files. */
+	FIRST_RECORDS = 8 << 10,
 };
 
 struct evidence {
@@ -40,10 +42,38 @@ static bool holds_pointer(const uint8_t *record, uint64_t itemsize,
 	return false;
 }
 
+/* Returns the place of the record that belongs to an entry; no bytes if there is
+   none. */
+static struct source_range record_of(const struct format *f,
+				     const struct evidence *e, size_t i)
+{
+	struct format_entry entry =
+		format_entry_parse(e->entries + i * FORMAT_ENTRY_SIZE);
+
+	if (!entry.size || entry.sample >= f->samples)
+		return (struct source_range){ 0 };
+	return (struct source_range){
+		f->meta_off + entry.sample * f->itemsize,
+		f->itemsize,
+	};
+}
+
+static void prefetch_records(struct source *source, const struct format *f,
+			     const struct evidence *e, size_t first, size_t end)
+{
+	struct source_range r;
+
+	for (size_t i = first; i < end; i++) {
+		r = record_of(f, e, i);
+		source_prefetch(source, r.off, r.size);
+	}
+}
+
 static bool explains(struct source *source, const struct format *f,
 		     const struct evidence *e)
 {
 	cleanup_free uint8_t *record = malloc(f->itemsize + 1);
+	bool asked = false;
 
 	for (size_t i = 0; i < e->n && record; i++) {
 		struct format_entry entry =
@@ -56,6 +86,10 @@ static bool explains(struct source *source, const struct format *f,
 				f->meta_off + entry.sample * f->itemsize) ||
 		    !holds_pointer(record, f->itemsize, entry.off))
 			return false;
+		/* Most layouts fail at their first record. */
+		if (!asked)
+			prefetch_records(source, f, e, i + 1, e->n);
+		asked = true;
 	}
 	return record != NULL;
 }
@@ -100,6 +134,32 @@ static void try_layout(struct source *source, struct format *f,
 	*best = c;
 }
 
+/* Requests the first record that each layout has to explain: they may be
+   anywhere in the metadata. */
+static void prefetch_layouts(struct source *source, struct format *f,
+			     const struct evidence *e)
+{
+	char why[FORMAT_WHY_SIZE];
+	size_t first = 0;
+
+	while (first < e->n && !record_of(f, e, first).size)
+		first++;
+	for (uint32_t align = 1; align <= 8; align *= 2) {
+		for (uint32_t size = align; size <= CUSTOM_SIZE_MAX;
+		     size += align) {
+			if (!format_lay_out(f, size, align, why))
+				prefetch_records(source, f, e, first,
+						 min_u64(first + 1, e->n));
+		}
+	}
+}
+
+void custom_prefetch(struct source *source, const struct format *f)
+{
+	source_prefetch(source, f->table_off, ENTRIES_MAX * FORMAT_ENTRY_SIZE);
+	source_prefetch(source, f->meta_off, FIRST_RECORDS);
+}
+
 int custom_infer(struct source *source, struct format *f, struct log *log)
 {
 	struct candidate best = { .found = 0 };
@@ -107,6 +167,8 @@ int custom_infer(struct source *source, struct format *f, struct log *log)
 	char why[FORMAT_WHY_SIZE];
 	int r = read_evidence(source, f, &e);
 
+	if (!r && source_prefetches(source))
+		prefetch_layouts(source, f, &e);
 	for (uint32_t align = 1; align <= 8 && !r; align *= 2) {
 		for (uint32_t size = align; size <= CUSTOM_SIZE_MAX;
 		     size += align)

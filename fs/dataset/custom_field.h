@@ -18,4 +18,7 @@
  */
 int custom_infer(struct source *source, struct format *format, struct log *log);
 
+/* Requests what custom_infer() reads first, without waiting. */
+void custom_prefetch(struct source *source, const struct format *format);
+
 #endif

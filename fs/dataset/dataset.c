@@ -13,7 +13,13 @@
 #include "fs/util/name.h"
 #include "fs/util/rng.h"
 
-enum { SAMPLED_BLOCK = 4096 };
+enum {
+	SAMPLED_BLOCK = 4096,
+	SAMPLED_BLOCKS = 3, /* of a part of the file */
+	/* The first bytes that a remote source reads at once: the descriptors
+	   of 15 fields. */
+	HEAD_BYTES = 16 << 10,
+};
 
 static int read_format(struct dataset *ds)
 {
@@ -24,6 +30,7 @@ static int read_format(struct dataset *ds)
 	uint64_t size = (uint64_t)ds->source->stat.st_size;
 	int r = -BETON_ENOTBETON;
 
+	source_prefetch(ds->source, 0, HEAD_BYTES);
 	if (size < FORMAT_HEADER_SIZE) {
 		log_error(ds->log, "%s: not a .beton file: %llu bytes",
 			  ds->source->path, (unsigned long long)size);
@@ -61,19 +68,41 @@ void dataset_hash(uint64_t hash[2], const uint8_t *bytes, size_t size)
 	}
 }
 
-/* Hashes the first, the middle and the last block of a part of the file. */
-static int hash_part(struct dataset *ds, uint64_t hash[2], uint64_t off,
-		     uint64_t size)
+/* Returns the first, the middle or the last block of a part of the file. */
+static struct source_range sampled_block(const struct source_range *part,
+					 unsigned i)
 {
-	uint8_t block[SAMPLED_BLOCK];
-	uint64_t n = min_u64(size, SAMPLED_BLOCK);
-	const uint64_t at[] = { 0, (size - n) / 2, size - n };
+	uint64_t n = min_u64(part->size, SAMPLED_BLOCK);
+
+	return (struct source_range){
+		part->off + i * (part->size - n) / (SAMPLED_BLOCKS - 1),
+		n,
+	};
+}
+
+static struct source_range metadata_of(const struct format *f)
+{
+	return (struct source_range){ f->meta_off, f->samples * f->itemsize };
+}
+
+static struct source_range table_of(const struct format *f)
+{
+	return (struct source_range){ f->table_off,
+				      f->file_size - f->table_off };
+}
+
+static int hash_part(struct dataset *ds, uint64_t hash[2],
+		     struct source_range part)
+{
+	uint8_t bytes[SAMPLED_BLOCK];
+	struct source_range block;
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(at) && !r; i++) {
-		r = source_read(ds->source, block, n, off + at[i]);
+	for (unsigned i = 0; i < SAMPLED_BLOCKS && !r; i++) {
+		block = sampled_block(&part, i);
+		r = source_read(ds->source, bytes, block.size, block.off);
 		if (!r)
-			dataset_hash(hash, block, n);
+			dataset_hash(hash, bytes, block.size);
 	}
 	return r;
 }
@@ -95,10 +124,9 @@ static int fingerprint(struct dataset *ds)
 		return r;
 	dataset_hash(hash, head, f->meta_off);
 	dataset_hash(hash, (const uint8_t *)facts, sizeof(facts));
-	r = hash_part(ds, hash, f->meta_off, f->samples * f->itemsize);
+	r = hash_part(ds, hash, metadata_of(f));
 	if (!r)
-		r = hash_part(ds, hash, f->table_off,
-			      f->file_size - f->table_off);
+		r = hash_part(ds, hash, table_of(f));
 	memcpy(ds->fingerprint, hash, sizeof(ds->fingerprint));
 	return r;
 }
@@ -161,31 +189,106 @@ struct dataset *dataset_new(struct log *log)
 	return ds;
 }
 
-int dataset_open(const char *path, const struct source_options *options,
-		 struct log *log, struct dataset **out)
+static void prefetch_part(struct dataset *ds, struct source_range part)
 {
-	struct dataset *ds = dataset_new(log);
-	int r;
+	struct source_range block;
 
-	if (!ds)
-		return -ENOMEM;
-	r = source_open(path, options, log, &ds->source);
+	for (unsigned i = 0; i < SAMPLED_BLOCKS; i++) {
+		block = sampled_block(&part, i);
+		source_prefetch(ds->source, block.off, block.size);
+	}
+}
+
+/* Requests everything that opening reads after the descriptors, so that a
+   remote source reads it in one round trip. A custom field takes another one:
+   only then the end of the metadata is known. */
+static void prefetch_opening(struct dataset *ds)
+{
+	const struct format *f = &ds->format;
+	const struct class_names_place *at;
+	uint64_t room = CLASS_NAMES_SIZE_MAX;
+
+	if (format_has_custom(f))
+		custom_prefetch(ds->source, f);
+	else
+		prefetch_part(ds, metadata_of(f));
+	prefetch_part(ds, table_of(f));
+	for (uint32_t i = 0; i < f->num_fields; i++) {
+		at = &f->fields[i].classes_at;
+		if (at->size > room || !range_ok(at->off, at->size, f->table_off))
+			continue;
+		source_prefetch(ds->source, at->off, at->size);
+		room -= at->size;
+	}
+}
+
+static int infer_custom(struct dataset *ds)
+{
+	int r = custom_infer(ds->source, &ds->format, ds->log);
+
 	if (!r)
-		r = read_format(ds);
+		prefetch_part(ds, metadata_of(&ds->format));
+	return r;
+}
+
+/* The size of every JPEG is in the allocation table, so that the first batch
+   needs all of it, but only some records. */
+static void note_tables(struct dataset *ds)
+{
+	const struct source_range tables[] = {
+		table_of(&ds->format),
+		metadata_of(&ds->format),
+	};
+
+	source_note_tables(ds->source, tables, ARRAY_LEN(tables));
+}
+
+static int open_source(struct dataset *ds)
+{
+	int r = read_format(ds);
+
+	if (!r)
+		prefetch_opening(ds);
 	if (!r && format_has_custom(&ds->format))
-		r = custom_infer(ds->source, &ds->format, log);
+		r = infer_custom(ds);
 	if (!r)
 		r = fingerprint(ds);
 	if (!r)
 		r = name_fields(ds->format.fields, ds->format.num_fields);
 	if (!r)
 		r = read_all_names(ds);
+	if (!r)
+		note_tables(ds);
+	return r;
+}
+
+int dataset_open_source(struct source *source, struct log *log,
+			struct dataset **out)
+{
+	struct dataset *ds = dataset_new(log);
+	int r;
+
+	if (!ds) {
+		source_close(source);
+		return -ENOMEM;
+	}
+	ds->source = source;
+	r = open_source(ds);
 	if (r) {
 		dataset_close(ds);
 		return r;
 	}
 	*out = ds;
 	return 0;
+}
+
+int dataset_open(const char *path, const struct source_options *options,
+		 struct log *log, struct dataset **out)
+{
+	struct source *source;
+	int r = source_open(path, options, log, &source);
+
+	return r ? r : dataset_open_source(source, log, out);
 }
 
 void dataset_close(struct dataset *ds)
@@ -427,6 +530,66 @@ int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,
 	int r = record ? dataset_records(ds, sample, 1, record) : -ENOMEM;
 
 	return r ? r : dataset_value(ds, field, sample, record, out);
+}
+
+/* Requests the entries of the allocation table that the values of a sample
+   need. */
+static void prefetch_sizes(struct dataset *file, const uint8_t *record)
+{
+	const struct format *f = &file->format;
+	const char *why;
+	struct value v;
+
+	for (uint32_t i = 0; i < f->num_fields; i++) {
+		if (!field_is_image(&f->fields[i]) || f->fields[i].unusable ||
+		    f->fields[i].type->view(&f->fields[i],
+					    record + f->fields[i].meta_off, &v,
+					    &why) ||
+		    v.size != VALUE_SIZE_IN_TABLE || need_alloc(file))
+			continue;
+		alloc_prefetch(file->alloc, v.off);
+	}
+}
+
+void dataset_prefetch_records(struct dataset *ds, const uint64_t *samples,
+			      size_t n)
+{
+	uint64_t at, some;
+
+	for (size_t i = 0; i < n; i++) {
+		at = dataset_record_at(ds, samples[i], &some);
+		source_prefetch(ds->source, at, ds->format.itemsize);
+	}
+}
+
+void dataset_prefetch(struct dataset *ds, const uint64_t *samples, size_t n)
+{
+	cleanup_free uint8_t *record = NULL;
+	const struct dataset_part *part;
+	size_t reads;
+
+	if (!source_prefetches(ds->source) || !ds->format.itemsize)
+		return;
+	dataset_prefetch_records(ds, samples, n);
+	if (dataset_size_reads(ds, &reads) || !reads)
+		return;
+	record = malloc(ds->format.itemsize);
+	for (size_t i = 0; i < n && record; i++) {
+		part = dataset_part_of(ds, samples[i]);
+		if (!dataset_records(ds, samples[i], 1, record))
+			prefetch_sizes(part ? part->ds : ds, record);
+	}
+}
+
+void dataset_prefetch_run(struct dataset *ds, uint64_t first, uint64_t n)
+{
+	uint64_t at, some;
+
+	for (; n; n -= some, first += some) {
+		at = dataset_record_at(ds, first, &some);
+		some = min_u64(some, n);
+		source_prefetch(ds->source, at, some * ds->format.itemsize);
+	}
 }
 
 static json_t *classes_json(const struct class_names *c)

@@ -81,6 +81,9 @@ struct dataset {
  */
 int dataset_open(const char *path, const struct source_options *options,
 		 struct log *log, struct dataset **out);
+/* Like dataset_open(), for a source that it takes over, also after a failure. */
+int dataset_open_source(struct source *source, struct log *log,
+			struct dataset **out);
 void dataset_close(struct dataset *ds);
 
 /* For joined.h: makes a dataset that is not open yet, for dataset_close() to
@@ -124,6 +127,21 @@ int dataset_place(struct dataset *ds, uint32_t field, uint64_t sample,
 /* Reads one record, then dataset_value(). */
 int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,
 		     struct value *out);
+
+/*
+ * Requests what dataset_records() and dataset_value() are about to read for
+ * some samples, so that a remote source needs two round trips for all of them.
+ * Requires samples of the dataset. Local files ignore it.
+ */
+void dataset_prefetch(struct dataset *ds, const uint64_t *samples, size_t n);
+
+/* Like dataset_prefetch(), for dataset_records() alone. */
+void dataset_prefetch_records(struct dataset *ds, const uint64_t *samples,
+			      size_t n);
+
+/* Requests the records of samples [first, first + n), or the first ones of
+   them if there are too many. */
+void dataset_prefetch_run(struct dataset *ds, uint64_t first, uint64_t n);
 
 /*
  * Sets *out to the number of reads that dataset_value() may need for the size

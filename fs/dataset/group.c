@@ -45,6 +45,7 @@ static int read_keys(struct dataset *ds, uint32_t field, struct column *c)
 	const uint8_t *at;
 	int r = records ? 0 : -ENOMEM;
 
+	dataset_prefetch_run(ds, 0, c->n);
 	for (uint64_t first = 0; first < c->n && !r; first += n) {
 		n = min_u64(most, c->n - first);
 		r = dataset_records(ds, first, n, records);

@@ -122,6 +122,9 @@ static int read_strided(const struct vfile *file, const struct segment *s,
 	uint64_t last = (skip + size - 1) / s->width, at = 0, in;
 	int r = records ? 0 : -ENOMEM;
 
+	first = skip / s->width;
+	source_prefetch(file->ds->source, s->off + first * s->stride,
+			(last - first) * s->stride + s->width);
 	for (first = skip / s->width; first <= last && !r; first += n) {
 		n = min_u64(per_chunk, last - first + 1);
 		/* The last record is read only up to the end of its piece. */

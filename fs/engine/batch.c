@@ -11,6 +11,8 @@
 #include "fs/util/rng.h"
 
 enum {
+	/* Samples whose records are requested before they are read. */
+	PREFETCHED = 1024,
 	/* Bytes of metadata per read, at most. */
 	RECORDS_CHUNK = 256 << 10,
 	/* Samples times fields, which limits the memory of a layout to about
@@ -224,12 +226,18 @@ static int view_samples(struct batch *b)
 	uint64_t itemsize = b->vfile.ds->format.itemsize;
 	uint64_t max = max_u64(1, RECORDS_CHUNK / max_u64(1, itemsize));
 	cleanup_free uint8_t *records = malloc(max * itemsize + 1);
-	uint32_t n;
+	uint32_t n, requested = 0;
 	int r;
 
 	if (!records)
 		return -ENOMEM;
 	for (uint32_t index = 0; index < b->samples; index += n) {
+		if (index >= requested) {
+			requested = index + PREFETCHED;
+			dataset_prefetch(b->vfile.ds, b->ids + index,
+					 min_u64(PREFETCHED,
+						 b->samples - index));
+		}
 		n = run_length(b, index, max);
 		r = dataset_records(b->vfile.ds, b->ids[index], n, records);
 		for (uint32_t i = 0; i < n; i++) {

@@ -601,6 +601,7 @@ static enum outcome read_stretch(struct plan *p, const struct stretch *c)
 		.horizon = c->horizon,
 	};
 
+	dataset_prefetch(c->file->ds, c->samples, c->n);
 	for (unsigned i = 0; i < c->n; i++) {
 		w.sample = c->samples[i];
 		if (cache_has(w.file, w.sample / w.file->per))

@@ -23,6 +23,8 @@
 enum {
 	/* Reading one page costs as much as reading one record of it. */
 	WINDOW_BYTES = 4096,
+	/* Samples whose records are requested before they are read. */
+	PREFETCHED = 256,
 	VALUE_NAME_SIZE = NAME_MAX + 1,
 };
 
@@ -197,6 +199,18 @@ static int window_record(struct dataset *ds, struct window *w, uint64_t sample,
 	return 0;
 }
 
+/* Requests the records of some samples from `first` on. */
+static void prefetch_samples(struct dataset *ds, const uint32_t *samples,
+			     uint64_t first, uint64_t n)
+{
+	uint64_t some[PREFETCHED];
+	size_t k = 0;
+
+	for (; k < PREFETCHED && first + k < n; k++)
+		some[k] = samples[first + k];
+	dataset_prefetch_records(ds, some, k);
+}
+
 /* Lists samples of a directory. `w` has no memory if names need no records. */
 static int list_samples(struct ns *ns, const struct ns_object *dir,
 			const struct ns_listing *listing,
@@ -214,6 +228,8 @@ static int list_samples(struct ns *ns, const struct ns_object *dir,
 	for (uint64_t i = listing->first; i < n && !r; i++) {
 		struct ns_name name = { .name = text, .next = i + 1 };
 
+		if (w->records && (i - listing->first) % PREFETCHED == 0)
+			prefetch_samples(ds, samples, i, n);
 		if (w->records)
 			r = window_record(ds, w, samples[i], &record);
 		if (r)

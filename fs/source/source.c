@@ -55,6 +55,11 @@ void source_prefetch(struct source *source, uint64_t off, uint64_t size)
 		source->ops->prefetch(source, off, size);
 }
 
+bool source_prefetches(const struct source *source)
+{
+	return source->ops->prefetch != NULL;
+}
+
 void source_note_tables(struct source *source,
 			const struct source_range *tables, size_t n)
 {

@@ -141,6 +141,8 @@ size_t source_best_read(const struct source *source);
 /* Starts to read bytes that source_read() is about to need, into memory of the
    source. A hint: local files ignore it. */
 void source_prefetch(struct source *source, uint64_t off, uint64_t size);
+/* Returns whether source_prefetch() has an effect. */
+bool source_prefetches(const struct source *source);
 /* Names the ranges of tables, out of which source_read() will read many small
    pieces. A hint, as above. */
 void source_note_tables(struct source *source,

@@ -123,14 +123,22 @@ static enum block_kind kind_of(const struct tables *t, uint64_t index)
 	return BLOCK_OTHER;
 }
 
-/* Returns whether all blocks of a range are in memory, or being read. */
+/* Returns whether all blocks of a range are in memory, or being read. Those
+   that are count as used now: the missing ones must not replace them. */
 static bool is_known(struct tables *t, uint64_t off, uint64_t size)
 {
+	struct block *block;
+	bool all = true;
+
 	for (uint64_t i = off / BLOCK; i <= (off + size - 1) / BLOCK; i++) {
-		if (!blocks_find(&t->blocks, i))
-			return false;
+		block = blocks_find(&t->blocks, i);
+		if (block) {
+			blocks_use(&t->blocks, block);
+			blocks_drop(&t->blocks, block);
+		}
+		all &= block != NULL;
 	}
-	return true;
+	return all;
 }
 
 /* --- requests; with the lock held --- */
@@ -169,7 +177,7 @@ static void add_to_fetch(struct fetch *f, struct block *block)
 }
 
 /*
- * Makes fetches of those blocks of a range that nobody has requested, and
+ * Makes fetches of the blocks of a range that no reader has requested, and
  * appends them to the list for submit_fetches(). Their requests end at
  * multiples of PIECE. Leaves out blocks for which there is no room.
  */

@@ -69,6 +69,21 @@ static int describe_field(struct file_feed *f, uint32_t i)
 	return 0;
 }
 
+/* Requests the heads of the arrays of sample 0, for describe_array(). */
+static void prefetch_heads(struct file_feed *f)
+{
+	struct dataset *ds = f->ds;
+	struct value v;
+
+	for (uint32_t i = 0; i < ds->format.num_fields; i++) {
+		if (ds->format.samples && source_prefetches(ds->source) &&
+		    ds->format.fields[i].type->column == COLUMN_RAGGED &&
+		    !dataset_value_at(ds, i, 0, &v))
+			source_prefetch(ds->source, v.off,
+					min_u64(v.size, ARRAY_HEADER_MAX));
+	}
+}
+
 static int describe(struct file_feed *f)
 {
 	struct feed *feed = &f->base;
@@ -81,6 +96,7 @@ static int describe(struct file_feed *f)
 	for (size_t i = 0; i < BETON_FINGERPRINT_SIZE; i++)
 		sprintf(feed->fingerprint + 2 * i, "%02x",
 			f->ds->fingerprint[i]);
+	prefetch_heads(f);
 	for (uint32_t i = 0; i < feed->num_fields && !r; i++)
 		r = describe_field(f, i);
 	return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A remote source for tests: a file whose requests are answered in waves. A
- * wave is all requests that came before nothing new came for a while, so that
+ * wave is all requests up to a moment of no new requests, so that
  * the number of waves is the number of times that a single reader had to wait.
  */
 #ifndef TESTS_UNIT_FAR_H
@@ -20,7 +20,7 @@
 #include "tests/unit/t.h"
 
 struct far_counts {
-	int64_t quiet_ns; /* set by the test: how long nothing new comes */
+	int64_t quiet_ns; /* set by the test: without new requests */
 	unsigned fail;	  /* set by the test: one request of so many fails */
 	pthread_mutex_t lock;
 	unsigned waves;
@@ -87,7 +87,7 @@ static inline int far_answer(struct far *f, struct source_request *q,
 	return 0;
 }
 
-/* Waits until nothing new has come for a while. The caller holds the lock. */
+/* Waits until no request has been made for a while. The caller holds the lock. */
 static inline void far_settle(struct far *f)
 {
 	int64_t left = 1;
