@@ -6,6 +6,7 @@
 
 #include "fs/net/url.h"
 #include "fs/source/file.h"
+#include "fs/source/tables.h"
 #include "fs/source/url.h"
 #include "fs/util/cleanup.h"
 
@@ -22,10 +23,33 @@ static int open_file(const char *path, struct log *log, struct source **out)
 	return file_source_open(local ? local : path, log, out);
 }
 
+static uint64_t memory_of(const struct source_options *options)
+{
+	return options && options->memory ? options->memory : SOURCE_MEMORY;
+}
+
+/* tables -> url */
+static int open_url(const char *path, const struct source_options *options,
+		    struct log *log, struct source **out)
+{
+	cleanup_free void *head = NULL;
+	struct source *url;
+	size_t size;
+	int r = url_source_open(path, options, log, &url);
+
+	if (r)
+		return r;
+	head = url_source_take_head(url, &size);
+	r = tables_open(url, memory_of(options), log, out);
+	if (!r && head)
+		tables_store(*out, head, size, 0);
+	return r;
+}
+
 int source_open(const char *path, const struct source_options *options,
 		struct log *log, struct source **out)
 {
 	if (url_is(path))
-		return url_source_open(path, options, log, out);
+		return open_url(path, options, log, out);
 	return open_file(path, log, out);
 }
