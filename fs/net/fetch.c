@@ -68,6 +68,8 @@ static struct net_transfer transfer_of(struct net_fetch *f)
 		.body = f->body,
 		.body_size = f->body_size,
 		.netrc = f->netrc,
+		.direct = f->direct,
+		.no_redirects = f->no_redirects,
 		.connect_ms = ms,
 		.first_byte_ms = ms,
 		.stall_ms = ms,

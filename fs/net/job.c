@@ -254,6 +254,8 @@ static void set_connection(struct net_job *job)
 	SET(job, TCP_KEEPALIVE, 1L);
 	SET(job, NETRC,
 	    (long)(t->netrc ? CURL_NETRC_OPTIONAL : CURL_NETRC_IGNORED));
+	if (t->direct)
+		SET(job, PROXY, "");
 	SET(job, CONNECTTIMEOUT_MS,
 	    (long)(t->connect_ms ? t->connect_ms : CONNECT_MS));
 	SET(job, FRESH_CONNECT, (long)t->fresh);
@@ -346,7 +348,7 @@ bool job_redirects(struct net_job *job)
 	struct net_transfer *t = job->transfer;
 	char *url = NULL;
 
-	if (has_ended(job) || !is_redirect(t) ||
+	if (t->no_redirects || has_ended(job) || !is_redirect(t) ||
 	    job->curl->easy_getinfo(job->easy, CURLINFO_REDIRECT_URL, &url) ||
 	    !url)
 		return false;

@@ -82,6 +82,8 @@ struct net_fetch {
 	const void *body;
 	size_t body_size;
 	bool netrc;
+	bool direct;
+	bool no_redirects;
 	unsigned
 		timeout_ms; /* for the connection, and without a byte; 0: 5 s */
 	char *buf;	    /* the body of the answer */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/net/secret.h"
 #include "fs/util/cleanup.h"
 
 #define ALGORITHM "AWS4-HMAC-SHA256"
@@ -20,18 +21,11 @@ struct pair {
 	size_t position; /* keeps the order of equal names */
 };
 
-static void wipe(char *text)
-{
-	if (text)
-		explicit_bzero(text, strlen(text));
-	free(text);
-}
-
 static void free_pairs(struct pair *pairs, size_t num)
 {
 	for (size_t i = 0; i < num; i++) {
 		free(pairs[i].name);
-		wipe(pairs[i].value);
+		secret_free(&pairs[i].value);
 	}
 }
 
@@ -270,7 +264,7 @@ static int hash_request(const struct signing *s, char out[SHA256_HEX_SIZE])
 		r = -ENOMEM;
 	if (!r)
 		sha256_hex(text, size, out);
-	wipe(text);
+	secret_free(&text);
 	return r;
 }
 
@@ -305,7 +299,7 @@ static int compute_signature(struct signing *s)
 	hmac_sha256(key, sizeof(key), text, strlen(text), key);
 	sha256_text(key, s->signature);
 	explicit_bzero(key, sizeof(key));
-	wipe(secret);
+	secret_free(&secret);
 	return 0;
 }
 
@@ -349,6 +343,6 @@ int sign_request(const struct sign_keys *keys,
 void sign_lines_fini(struct sign_lines *lines)
 {
 	for (size_t i = 0; i < lines->num; i++)
-		wipe(lines->at[i]);
+		secret_free(&lines->at[i]);
 	*lines = (struct sign_lines){ 0 };
 }

@@ -34,6 +34,8 @@ struct net_transfer {
 	size_t body_size;
 	bool fresh; /* a new connection, and a new look-up of the name */
 	bool netrc; /* take user and password from the user's .netrc */
+	bool direct;	   /* through no proxy */
+	bool no_redirects; /* they are answers as others */
 	const char
 		*userinfo; /* "USER:PASSWORD" for the host of `url`, or NULL */
 	/* Limits in ms; 0: none. `stall_ms` is a time without any byte. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "fs/net/secret.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 
@@ -41,14 +42,6 @@ static int refuse(char why[URL_WHY_SIZE], const char *reason)
 {
 	snprintf(why, URL_WHY_SIZE, "%s", reason);
 	return -EINVAL;
-}
-
-/* Frees a text that may be a secret. */
-static void wipe(char **text)
-{
-	if (*text)
-		explicit_bzero(*text, strlen(*text));
-	free(steal(*text));
 }
 
 /* The scheme of a text, and the text after "://". */
@@ -387,7 +380,7 @@ static int parse_account(const struct scheme *scheme, struct url *url,
 	if (!at)
 		return 0;
 	if (scheme->is != URL_AZ) {
-		wipe(&url->bucket);
+		secret_free(&url->bucket);
 		return refuse(why, "a URL of this scheme has no user; set the "
 				   "keys in the environment");
 	}
@@ -513,8 +506,8 @@ int url_parse(const char *text, struct url *out, char why[URL_WHY_SIZE])
 
 void url_fini(struct url *url)
 {
-	wipe(&url->userinfo);
-	wipe(&url->query);
+	secret_free(&url->userinfo);
+	secret_free(&url->query);
 	free(url->host);
 	free(url->path);
 	free(url->bucket);
@@ -526,7 +519,7 @@ void url_fini(struct url *url)
 
 /* --- requests --- */
 
-/* What is in front of the key. */
+/* The part of a URL in front of the key. */
 struct base {
 	bool tls;
 	bool is_own; /* the service's own endpoint */
@@ -587,26 +580,33 @@ static const struct {
 	{ "", "amazonaws.com" },
 };
 
-static int own_s3(const char *region, struct base *base, char why[URL_WHY_SIZE])
+int url_aws_host(const char *service, const char *region, char **out)
 {
-	size_t size, i = 0;
+	size_t size = strlen(region), i = 0;
 
-	if (!region)
-		region = "us-east-1";
-	size = strlen(region);
+	*out = NULL;
 	if (!size || size > REGION_MAX ||
 	    region[strspn(region, LOWER "0123456789-")])
-		return refuse(why, "the region has other characters than "
-				   "lower-case letters, digits and -");
+		return -EINVAL;
 	while (strncmp(region, partitions[i].prefix,
 		       strlen(partitions[i].prefix)) != 0)
 		i++;
-	if (asprintf(&base->host, "s3.%s.%s", region, partitions[i].domain) <
+	if (asprintf(out, "%s.%s.%s", service, region, partitions[i].domain) <
 	    0) {
-		base->host = NULL;
+		*out = NULL;
 		return -ENOMEM;
 	}
 	return 0;
+}
+
+static int own_s3(const char *region, struct base *base, char why[URL_WHY_SIZE])
+{
+	int r = url_aws_host("s3", region ? region : "us-east-1", &base->host);
+
+	if (r == -EINVAL)
+		return refuse(why, "the region has other characters than "
+				   "lower-case letters, digits and -");
+	return r;
 }
 
 static int own_az(const struct url *url, const struct url_place *place,
@@ -768,8 +768,8 @@ int url_request(const struct url *url, const struct url_place *place,
 
 void url_request_fini(struct url_request *request)
 {
-	wipe(&request->url);
-	wipe(&request->query);
+	secret_free(&request->url);
+	secret_free(&request->query);
 	free(request->host);
 	free(request->path);
 	*request = (struct url_request){ 0 };

@@ -103,6 +103,10 @@ char *url_visible(const char *text);
  */
 char *url_sibling(const char *text, const char *suffix);
 
+/* Sets *out to the host of a service of AWS: "s3", "sts". The caller frees it.
+   -EINVAL: the region has characters that names cannot have. */
+int url_aws_host(const char *service, const char *region, char **out);
+
 /* Sets *out to a text whose bytes other than letters, digits and "-._~" are
    percent-encoded; with `slashes`, slashes, too. The caller frees it. */
 int url_encode(const char *text, bool slashes, char **out);
