@@ -17,15 +17,15 @@ in_sources() {
     grep -rhoE --include='*.[ch]' --include='*.py' -e "$1" $sources
 }
 
-# Our own variables are string literals of their own, also where a function
-# takes the name and an older one. Other names stand in a call that reads.
+# Our own variables, and those of object stores, are string literals of their
+# own, for example in a table. Other names stand in a call that reads.
 read_variables() {
     {
-        in_sources '"BETON_[A-Z_]+"'
+        in_sources '"(BETON|AWS|AZURE|GCE)_[A-Z0-9_]+"'
         in_sources '(getenv|environ\.get|environment)\([^")]*"[A-Z_]+"'
         in_sources 'environ\["[A-Z_]+"\]'
         in_sources '"[A-Z_]+" in os\.environ'
-    } | grep -o '"[A-Z_]*"' | tr -d '"' | sort -u
+    } | grep -o '"[A-Z0-9_]*"' | tr -d '"' | sort -u
 }
 
 # on_page: names after the macro Ev, in entries and elsewhere.

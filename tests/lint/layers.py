@@ -23,6 +23,7 @@ LAYERS = """
     fs/memory
     fs/metrics fs/order
     fs/net
+    fs/keys
     fs/source
     fs/dataset
     fs/writer
@@ -66,6 +67,7 @@ FACE = {
     "fs/metrics": "counters histogram jobs openmetrics rank_figures trace",
     "fs/order": "draws order spec spec_text subset",
     "fs/net": "*",
+    "fs/keys": "credentials net_outside outside refusal",
     "fs/source": "file net_stats open options source tables",
     "fs/dataset": "alloc_table>loader/tools/fsck class_names custom_field>loader/tools/fsck dataset field"
                   " field_names>loader/tools/fsck format group joined sums value_file verify vfile",
