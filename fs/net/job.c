@@ -333,7 +333,7 @@ static void count_connections(struct net_job *job)
 	job->transfer->new_connections += (uint64_t)num;
 }
 
-static int refuse_redirect(struct net_job *job, const char *why)
+static bool refuse_redirect(struct net_job *job, const char *why)
 {
 	struct net_transfer *t = job->transfer;
 
@@ -357,6 +357,8 @@ bool job_redirects(struct net_job *job)
 	if (is_secure(t->url) && !is_secure(url))
 		return refuse_redirect(
 			job, "a redirect from https to http is not followed");
+	if (!is_secure(url) && strncasecmp(url, "http:", 5))
+		return refuse_redirect(job, "a redirect to another protocol");
 	count_connections(job);
 	t->answer = (struct http_answer){ 0 };
 	set_lines(job, has_same_origin(t->url, url));
@@ -379,7 +381,8 @@ static const struct {
 	{ CURLE_SSL_CONNECT_ERROR, EPROTO, false },
 	{ CURLE_PEER_FAILED_VERIFICATION, EKEYREJECTED, true },
 	{ CURLE_SSL_CACERT_BADFILE, EKEYREJECTED, true },
-	{ CURLE_UNSUPPORTED_PROTOCOL, EPROTONOSUPPORT, true },
+	/* No HTTP. */
+	{ CURLE_UNSUPPORTED_PROTOCOL, EPROTO, false },
 	{ CURLE_URL_MALFORMAT, EINVAL, true },
 	{ CURLE_WEIRD_SERVER_REPLY, EPROTO, false },
 };

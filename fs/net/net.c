@@ -19,6 +19,10 @@ enum {
 	IDLE_CONNECTIONS = 128,
 	IDLE_JOBS = 64,
 	POLL_MS_MAX = 60 * 1000,
+	/* A turn costs some us per transfer. With so many transfers, packets of
+	   this time are taken in one turn. */
+	PACED_JOBS = 4,
+	PACE_NS = 1000000,
 };
 
 struct net {
@@ -34,6 +38,7 @@ struct net {
 	CURLM *multi;
 	struct net_timer *timers; /* by their times */
 	struct net_job *active;
+	unsigned num_active;
 
 	struct net_job *idle;
 	unsigned num_idle;
@@ -69,6 +74,7 @@ static void finish_job(struct net *net, struct net_job *job, int r)
 
 	net->curl.multi_remove_handle(net->multi, job->easy);
 	DL_DELETE(net->active, job);
+	net->num_active--;
 	put_job(net, job);
 	t->job = NULL;
 	t->done(t, r);
@@ -111,6 +117,7 @@ void net_start(struct net *net, struct net_transfer *t)
 		r = -ENOMEM;
 	if (!r) {
 		DL_APPEND(net->active, job);
+		net->num_active++;
 		net->check_ns = 0;
 		return;
 	}
@@ -248,12 +255,24 @@ static bool has_work(const struct net *net)
 	return net->check_ns == 0;
 }
 
+/* Waits until the time of a turn is over if there is much to do. */
+static void pace(const struct net *net, int64_t begin)
+{
+	int64_t left = begin + PACE_NS - clock_ns();
+
+	if (net->num_active >= PACED_JOBS && left > 0)
+		nanosleep(&(struct timespec){ .tv_nsec = left }, NULL);
+}
+
 static void *run_thread(void *arg)
 {
 	struct net *net = arg;
+	int64_t begin;
 
 	while (!is_pausing(net)) {
+		begin = clock_ns();
 		run_once(net);
+		pace(net, begin);
 		net->curl.multi_poll(net->multi, NULL, 0,
 				     has_work(net) ? 0 : wait_ms(net), NULL);
 	}

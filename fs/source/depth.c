@@ -6,9 +6,12 @@
 #include "fs/util/bytes.h"
 
 enum {
-	/* A connection waits for a round trip between two requests, so that
-	   twice the product does not fill the link. */
-	PRODUCTS = 3,
+	/* More would only wait in the buffers of routers, and be lost there. */
+	PRODUCTS = 2,
+	/* A connection waits for a round trip between two requests. */
+	IDLE_REQUESTS = 3,
+	/* The rate that is assumed until there is a measured one. */
+	FIRST_RATE = 128 << 20,
 	INTERVAL_MIN_MS = 50,
 	INTERVAL_MAX_MS = 500,
 	FLAT_MAX = 3,
@@ -30,15 +33,15 @@ void depth_init(struct depth *d, uint64_t most, unsigned connections)
 	};
 }
 
+/* A maximum would be that of a burst, after this process had to wait. */
 double depth_rate(const struct depth *d)
 {
-	double most = 0;
+	unsigned n = (unsigned)min_u64(d->num_rates, DEPTH_RATES);
+	double sum = 0;
 
-	for (unsigned i = 0; i < DEPTH_RATES; i++) {
-		if (d->rates[i] > most)
-			most = d->rates[i];
-	}
-	return most;
+	for (unsigned i = 0; i < n; i++)
+		sum += d->rates[i];
+	return n ? sum / n : 0;
 }
 
 static void set_target(struct depth *d, uint64_t target)
@@ -63,6 +66,8 @@ void depth_first_byte(struct depth *d, int64_t now, int64_t latency)
 
 	if (d->latency_ns && latency > d->latency_ns && !is_old)
 		return;
+	if (!d->latency_ns)
+		set_target(d, (uint64_t)(FIRST_RATE * ((double)latency * 1e-9)));
 	d->latency_ns = latency;
 	d->latency_at_ns = now;
 }
@@ -145,10 +150,11 @@ bool depth_throttled(struct depth *d, int64_t now)
 unsigned depth_requests(const struct depth *d)
 {
 	double size = d->request_bytes ? d->request_bytes : DEPTH_READ_MIN;
-	uint64_t n = (uint64_t)((double)d->target / size) + 1;
-	uint64_t least = d->ceiling ? 1 : DEPTH_LEAST;
+	uint64_t n = (uint64_t)((double)d->target / size);
 
-	return (unsigned)min_u64(max_u64(n, least), d->connections);
+	/* A throttled source has no request to spare. */
+	n += d->ceiling ? 1 : IDLE_REQUESTS;
+	return (unsigned)min_u64(n, d->connections);
 }
 
 uint64_t depth_best_read(const struct depth *d)

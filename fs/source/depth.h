@@ -13,8 +13,7 @@
 
 enum {
 	DEPTH_START = 4 << 20, /* bytes in flight, also the least */
-	DEPTH_RATES = 8,       /* of the last intervals */
-	DEPTH_LEAST = 4,       /* requests */
+	DEPTH_RATES = 4,       /* of the last intervals */
 	DEPTH_READ_MIN = 1 << 20,
 	DEPTH_READ_MAX = 8 << 20,
 };
@@ -54,7 +53,7 @@ bool depth_throttled(struct depth *depth, int64_t now);
 unsigned depth_requests(const struct depth *depth);
 /* Bytes of a request that reads adjacent bytes. */
 uint64_t depth_best_read(const struct depth *depth);
-/* The highest recent rate in bytes/s; 0: unknown. */
+/* The recent rate in bytes/s; 0: unknown. */
 double depth_rate(const struct depth *depth);
 
 #endif

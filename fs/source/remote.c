@@ -32,6 +32,9 @@ struct attempt {
 	uint64_t at; /* of the next byte, in the object */
 	uint64_t end;
 	bool is_hedge;
+	bool is_probe; /* asks for the new version of the object, for a message
+			*/
+	bool has_version;
 	enum pin_verdict verdict;
 	char why[PIN_WHY_SIZE];
 	char note[NOTE_MAX]; /* the body of an error */
@@ -106,14 +109,60 @@ static void finish(struct fetch *f, int result)
 
 /* --- failures --- */
 
-static void become_stale(struct remote *r, const char *why)
+static void name_answer(const struct http_answer *a, char buf[PIN_LINE_SIZE])
 {
-	if (!r->is_stale)
-		log_error(
-			r->log,
-			"%s: the object was replaced: %s: reads fail with ESTALE until it is opened again",
-			r->name, why);
+	if (*a->etag || a->has_modified)
+		pin_name(a->etag, a->has_modified, a->modified, buf);
+	else
+		strcpy(buf, "another version");
+}
+
+static void log_replaced(struct remote *r, const struct http_answer *a)
+{
+	char was[PIN_LINE_SIZE], is[PIN_LINE_SIZE];
+	const struct pin *pin = &r->pin;
+
+	pin_name(pin->etag, pin->has_modified, pin->modified, was);
+	name_answer(a, is);
+	log_error(
+		r->log,
+		"%s: the object was replaced: it was %s and is %s: reads fail until it is opened again",
+		r->name, was, strcmp(was, is) ? is : "of another size");
+}
+
+static void begin_probe(struct remote *r);
+
+/* An answer 412 need not contain the new version. */
+static void become_stale(struct remote *r, const struct http_answer *a)
+{
+	if (r->is_stale)
+		return;
 	r->is_stale = true;
+	if (*a->etag || a->status != 412)
+		log_replaced(r, a);
+	else
+		begin_probe(r);
+}
+
+/* Continues with the old version if the server has kept it. */
+static void take_replaced(struct fetch *f, const struct attempt *a)
+{
+	struct remote *r = f->remote;
+	bool is_first = !r->has_version;
+
+	if (is_first && r->use_version && r->use_version(r)) {
+		r->has_version = true;
+		log_warning(
+			r->log,
+			"%s: the object was replaced: continuing with its version %s",
+			r->name, r->pin.version);
+	}
+	if (r->has_version && !a->has_version) {
+		f->wake_ns = clock_ns();
+		return;
+	}
+	become_stale(r, &a->transfer.answer);
+	finish(f, -ESTALE);
 }
 
 static void give_up(struct fetch *f, int error, const char *why)
@@ -188,8 +237,9 @@ static void fail_by_status(struct fetch *f, const struct attempt *a)
 		}
 		break;
 	case RETRY_REPLACED:
-		become_stale(r, why);
-		finish(f, error);
+		if (!r->pin.is_set)
+			break;
+		take_replaced(f, a);
 		return;
 	case RETRY_FINAL:
 		break;
@@ -201,8 +251,7 @@ static void fail_by_verdict(struct fetch *f, const struct attempt *a)
 {
 	switch (a->verdict) {
 	case PIN_REPLACED:
-		become_stale(f->remote, a->why);
-		finish(f, -ESTALE);
+		take_replaced(f, a);
 		return;
 	case PIN_REFUSED:
 		give_up(f, -EOPNOTSUPP, a->why);
@@ -305,6 +354,7 @@ static void free_attempt(struct attempt *a)
 {
 	for (size_t i = 0; i < a->target.num_secrets; i++)
 		free(a->target.secrets[i]);
+	free(a->target.url);
 	free(a);
 }
 
@@ -360,6 +410,8 @@ static void end_attempt(struct net_transfer *t, int result)
 	r->num_attempts--;
 	count_attempt(a);
 	pump_soon(r);
+	if (a->is_probe)
+		log_replaced(r, &t->answer);
 	if (f) {
 		f->num_attempts--;
 		/* It is no longer one to cancel. */
@@ -371,7 +423,9 @@ static void end_attempt(struct net_transfer *t, int result)
 
 static unsigned answer_ms(const struct remote *r)
 {
-	int64_t ms = tail_first_quantile(&r->tail, 0.99) / 1000000 * LATE_TIMES;
+	int64_t p99 = tail_first_quantile(&r->tail, 0.99);
+	int64_t ms = max_u64((uint64_t)p99, 2 * (uint64_t)r->depth.latency_ns) /
+		     1000000 * LATE_TIMES;
 	unsigned least =
 		r->limits.first_byte_ms ? r->limits.first_byte_ms : ANSWER_MS;
 
@@ -396,7 +450,7 @@ static void set_transfer(struct attempt *a)
 	t->netrc = a->target.netrc;
 	t->secrets.at = (const char *const *)a->target.secrets;
 	t->secrets.num = a->target.num_secrets;
-	t->fresh = a->fetch->wants_fresh || a->is_hedge;
+	t->fresh = a->is_hedge || (a->fetch && a->fetch->wants_fresh);
 	t->connect_ms =
 		r->limits.connect_ms ? r->limits.connect_ms : CONNECT_MS;
 	t->first_byte_ms = answer_ms(r);
@@ -412,22 +466,22 @@ static void set_headers(struct attempt *a)
 	const struct fetch *f = a->fetch;
 	struct net_lines *lines = &a->transfer.headers;
 
-	a->at = f->off + f->got;
+	a->at = f ? f->off + f->got : 0;
 	snprintf(a->range, sizeof(a->range), "Range: bytes=%llu-%llu",
 		 (unsigned long long)a->at,
-		 (unsigned long long)(f->off + f->size - 1));
+		 (unsigned long long)(f ? f->off + f->size - 1 : 0));
 	a->headers[lines->num++] = a->range;
-	if (a->remote->pin.is_set &&
+	if (a->remote->pin.is_set && !a->is_probe &&
 	    pin_condition(&a->remote->pin, a->condition))
 		a->headers[lines->num++] = a->condition;
 	lines->at = a->headers;
 }
 
 /* Returns NULL if memory or credentials are missing: *error. */
-static struct attempt *new_attempt(struct fetch *f, bool is_hedge, int *error)
+static struct attempt *new_attempt(struct remote *r, struct fetch *f,
+				   bool is_hedge, int *error)
 {
 	struct attempt *a = calloc(1, sizeof(*a));
-	struct remote *r = f->remote;
 
 	*error = -ENOMEM;
 	if (!a)
@@ -435,6 +489,8 @@ static struct attempt *new_attempt(struct fetch *f, bool is_hedge, int *error)
 	a->remote = r;
 	a->fetch = f;
 	a->is_hedge = is_hedge;
+	a->is_probe = !f;
+	a->has_version = r->has_version;
 	set_headers(a);
 	*error = r->aim(r, &a->transfer.headers, &a->target);
 	if (!*error) {
@@ -445,11 +501,19 @@ static struct attempt *new_attempt(struct fetch *f, bool is_hedge, int *error)
 	return NULL;
 }
 
+static void send_attempt(struct remote *r, struct attempt *a)
+{
+	DL_APPEND(r->attempts, a);
+	r->num_attempts++;
+	add(&r->counts.requests, 1);
+	net_start(r->net, &a->transfer);
+}
+
 static void begin_attempt(struct fetch *f, bool is_hedge)
 {
 	struct remote *r = f->remote;
 	int error;
-	struct attempt *a = new_attempt(f, is_hedge, &error);
+	struct attempt *a = new_attempt(r, f, is_hedge, &error);
 
 	f->wake_ns = 0;
 	if (!a) {
@@ -457,11 +521,19 @@ static void begin_attempt(struct fetch *f, bool is_hedge)
 			finish(f, error);
 		return;
 	}
-	DL_APPEND(r->attempts, a);
-	r->num_attempts++;
 	f->num_attempts++;
-	add(&r->counts.requests, 1);
-	net_start(r->net, &a->transfer);
+	send_attempt(r, a);
+}
+
+static void begin_probe(struct remote *r)
+{
+	int error;
+	struct attempt *a = new_attempt(r, NULL, false, &error);
+
+	if (a)
+		send_attempt(r, a);
+	else
+		log_replaced(r, &(struct http_answer){ 0 });
 }
 
 /* --- queues --- */
@@ -484,7 +556,8 @@ static void begin_fetches(struct remote *r)
 		begin_fetch(r, &r->must);
 	while (r->waiting && r->num_active < depth_requests(&r->depth))
 		begin_fetch(r, &r->waiting);
-	if (r->must || r->waiting)
+	/* Callers keep no more than the depth in flight. */
+	if (r->num_active >= depth_requests(&r->depth))
 		depth_full(&r->depth);
 }
 
@@ -722,12 +795,24 @@ static void run_timer(struct net_timer *timer)
 		pump(r);
 }
 
+static void end_probes(struct remote *r)
+{
+	struct attempt *a;
+
+	DL_FOREACH(r->attempts, a)
+	{
+		if (a->is_probe)
+			net_cancel(r->net, &a->transfer);
+	}
+}
+
 /* The owner may free the remote as soon as the lock is free. */
 static void close_if_idle(struct remote *r)
 {
 	while (take_incoming(r))
 		;
 	end_all(r, -ECANCELED);
+	end_probes(r);
 	if (!is_idle(r))
 		return;
 	net_timer_stop(r->net, &r->timer);

@@ -32,7 +32,7 @@ enum { REMOTE_LINES_MAX = 16 };
 
 /* Where an attempt goes; the owner of the remote fills it in. */
 struct remote_target {
-	const char *url;
+	char *url;	      /* belongs to the attempt */
 	const char *userinfo; /* NULL: none */
 	bool netrc;
 	/* Lines that only its host may see. They belong to the attempt. */
@@ -91,6 +91,9 @@ struct remote {
 	/* Renews credentials after a refusal. Returns false if there are none.
 	   May be NULL. */
 	bool (*renew)(struct remote *remote);
+	/* The object was replaced: aims at the pinned version from now on.
+	   Returns false if the server has no versions. May be NULL. */
+	bool (*use_version)(struct remote *remote);
 	void *arg;
 	struct counters *reads;
 	struct remote_counts counts;
@@ -117,6 +120,7 @@ struct remote {
 	unsigned num_active;
 	unsigned num_attempts;
 	bool is_stale;
+	bool has_version;  /* attempts name the version */
 	bool is_throttled; /* which is logged */
 };
 

@@ -40,10 +40,37 @@ static int aim(struct remote *remote, const struct net_lines *headers,
 	const struct url_source *s = remote->arg;
 
 	(void)headers;
-	out->url = s->request.url;
+	out->url = strdup(s->request.url);
+	if (!out->url)
+		return -ENOMEM;
 	out->userinfo = s->url.userinfo;
 	out->netrc = !s->url.userinfo;
 	return 0;
+}
+
+/* Requests name the version from now on. They did not before, because that
+   needs another permission. */
+static bool use_version(struct remote *remote)
+{
+	struct url_source *s = remote->arg;
+	cleanup_free char *version = NULL;
+	struct url_request request = { 0 };
+	char why[URL_WHY_SIZE];
+	char *query;
+
+	if (s->url.scheme != URL_S3 || !*remote->pin.version ||
+	    url_encode(remote->pin.version, true, &version) ||
+	    asprintf(&query, "versionId=%s", version) < 0)
+		return false;
+	free(s->url.query);
+	s->url.query = query;
+	if (url_request(&s->url, NULL, &request, why)) {
+		url_request_fini(&request);
+		return false;
+	}
+	url_request_fini(&s->request);
+	s->request = request;
+	return true;
 }
 
 /* --- requests --- */
@@ -245,6 +272,7 @@ static void init_remote(struct url_source *s,
 	r->name = s->base.path;
 	r->retry_ms = min_u64(s->retry_ms, OPEN_RETRY_MS);
 	r->aim = aim;
+	r->use_version = use_version;
 	r->arg = s;
 	r->reads = &s->base.reads;
 	depth_init(&r->depth, in_flight_max(options), (unsigned)connections);

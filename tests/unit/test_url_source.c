@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The source of a URL against a server that misbehaves: every byte is right, or
+   the request fails with the right error. */
+#include <errno.h>
+#include <poll.h>
+
+#include "fs/net/net.h"
+#include "fs/source/net_stats.h"
+#include "fs/source/open.h"
+#include "fs/source/remote.h"
+#include "fs/source/url.h"
+#include "fs/util/clock.h"
+
+#include "tests/unit/server.h"
+
+enum { MB = 1 << 20, SIZE = 4 * MB + 123 };
+
+struct heard {
+	struct log log;
+	pthread_mutex_t lock;
+	char text[16384];
+	unsigned lines;
+};
+
+static void hear(void *arg, enum beton_log_level level, const char *message)
+{
+	struct heard *h = arg;
+	size_t n;
+
+	(void)level;
+	pthread_mutex_lock(&h->lock);
+	n = strlen(h->text);
+	snprintf(h->text + n, sizeof(h->text) - n, "%s\n", message);
+	h->lines++;
+	pthread_mutex_unlock(&h->lock);
+}
+
+static void heard_init(struct heard *h)
+{
+	*h = (struct heard){ 0 };
+	pthread_mutex_init(&h->lock, NULL);
+	log_init(&h->log, hear, h);
+}
+
+static bool heard_has(struct heard *h, const char *text)
+{
+	bool has;
+
+	pthread_mutex_lock(&h->lock);
+	has = strstr(h->text, text);
+	if (!has)
+		fprintf(stderr, "no \"%s\" in:\n%s", text, h->text);
+	pthread_mutex_unlock(&h->lock);
+	return has;
+}
+
+static struct source *open_server(struct server *s, struct heard *h,
+				  uint64_t retry_ms)
+{
+	const struct source_options options = { .retry_ms = retry_ms };
+	struct source *source;
+
+	heard_init(h);
+	CHECK(!source_open(s->url, &options, &h->log, &source));
+	return source;
+}
+
+static bool is_right(const uint8_t *buf, size_t size, uint64_t off)
+{
+	for (size_t i = 0; i < size; i++) {
+		if (buf[i] != server_byte(off + i))
+			return false;
+	}
+	return true;
+}
+
+/* Reads a range and compares it. Returns the result. */
+static int read_range(struct source *source, uint64_t off, size_t size)
+{
+	uint8_t *buf = malloc(size);
+	int r;
+
+	CHECK(buf);
+	r = source_read(source, buf, size, off);
+	CHECK(r || is_right(buf, size, off));
+	free(buf);
+	return r;
+}
+
+static enum fault chosen(struct server *s, unsigned index, uint64_t first)
+{
+	(void)first;
+	return index == 1 ? (enum fault)s->status : FAULT_NONE;
+}
+
+/* --- opening --- */
+
+static void test_open(void)
+{
+	struct server s = { .size = SIZE, .etag = "\"v1\"" };
+	struct source_net_stats stats;
+	struct source *source;
+	struct heard h;
+
+	server_start(&s);
+	source = open_server(&s, &h, 0);
+	CHECK(atomic_load(&s.requests) == 1 && !h.lines);
+	CHECK(source->stat.st_size == SIZE && source->stat.st_uid == geteuid());
+	CHECK(source->stat.st_mode == (S_IFREG | 0400));
+	CHECK(source->stat.st_mtim.tv_sec == 784111777);
+	CHECK(!strcmp(url_source_version(source), "\"v1\""));
+	/* The first MiB is there; the rest is not. */
+	CHECK(!read_range(source, 0, MB) && !read_range(source, 77, 1000));
+	CHECK(atomic_load(&s.requests) == 1);
+	CHECK(!read_range(source, MB - 1, 2));
+	CHECK(!read_range(source, SIZE - 5, 5));
+	CHECK(atomic_load(&s.requests) == 3);
+	CHECK(strstr(s.last, "If-Match: \"v1\"\r\n"));
+	CHECK(read_range(source, SIZE - 5, 6) == -EIO);
+	CHECK(read_range(source, SIZE, 1) == -EIO);
+	CHECK(source_net_stats(source, &stats));
+	CHECK(stats.requests == 3 && stats.connections == 1 && !stats.retries);
+	CHECK(stats.payload_bytes == MB + 7);
+	source_close(source);
+	server_stop(&s);
+}
+
+static void test_take_head(void)
+{
+	struct server s = { .size = SIZE, .etag = "\"v1\"" };
+	struct source *source;
+	struct heard h;
+	size_t size;
+	void *head;
+
+	server_start(&s);
+	source = open_server(&s, &h, 0);
+	head = url_source_take_head(source, &size);
+	CHECK(size == MB && is_right(head, size, 0));
+	free(head);
+	CHECK(!read_range(source, 0, 10) && atomic_load(&s.requests) == 2);
+	CHECK(!url_source_take_head(source, &size));
+	source_close(source);
+	server_stop(&s);
+}
+
+static void test_small(void)
+{
+	struct server s = { .size = 100, .etag = "\"v1\"" };
+	struct source *source;
+	struct heard h;
+
+	server_start(&s);
+	source = open_server(&s, &h, 0);
+	CHECK(source->stat.st_size == 100 && !read_range(source, 0, 100));
+	CHECK(read_range(source, 0, 101) == -EIO);
+	CHECK(atomic_load(&s.requests) == 1);
+	source_close(source);
+	server_stop(&s);
+}
+
+static enum fault always(struct server *s, unsigned index, uint64_t first)
+{
+	(void)index, (void)first;
+	return (enum fault)s->status;
+}
+
+static void refuses(enum fault fault, uint64_t size, int expected,
+		    const char *text)
+{
+	const struct source_options options = { .retry_ms = 100 };
+	struct server s = { .size = size,
+			    .etag = "\"v1\"",
+			    .script = always,
+			    .status = (int)fault };
+	struct source *source;
+	struct heard h;
+	int r;
+
+	heard_init(&h);
+	server_start(&s);
+	r = source_open(s.url, &options, &h.log, &source);
+	if (r != expected)
+		fprintf(stderr, "fault %d: %d: %s\n", fault, r, h.text);
+	CHECK(r == expected && (r || h.lines == 0) && h.lines <= 1);
+	CHECK(!text || heard_has(&h, text));
+	if (!r) {
+		CHECK(!read_range(source, 0, size));
+		source_close(source);
+	}
+	server_stop(&s);
+}
+
+static void test_refusals(void)
+{
+	refuses(FAULT_WHOLE, SIZE, -EOPNOTSUPP, "ignores Range");
+	refuses(FAULT_WHOLE, 1000, 0, NULL);
+	refuses(FAULT_OK_RANGE, SIZE, 0, NULL);
+	refuses(FAULT_MULTIPART, SIZE, -EOPNOTSUPP, "multipart/byteranges");
+	refuses(FAULT_GZIP, SIZE, -EOPNOTSUPP, "Content-Encoding");
+	refuses(FAULT_WRONG_RANGE, SIZE, -EIO, "Content-Range is 1-1048575");
+	refuses(FAULT_GARBAGE, SIZE, -EPROTO, NULL);
+	refuses(FAULT_RESET, SIZE, -ECONNRESET, NULL);
+}
+
+static enum fault by_status(struct server *s, unsigned index, uint64_t first)
+{
+	(void)s, (void)index, (void)first;
+	return FAULT_STATUS;
+}
+
+static void test_statuses(void)
+{
+	static const struct {
+		int status, expected;
+		unsigned least;
+	} rows[] = {
+		{ 404, -ENOENT, 1 }, { 403, -EACCES, 1 },
+		{ 401, -EACCES, 1 }, { 416, -EIO, 1 },
+		{ 412, -ESTALE, 1 }, { 400, -EIO, 1 },
+		{ 500, -EIO, 2 },    { 503, -EBUSY, 2 },
+		{ 429, -EBUSY, 2 },  { 501, -EOPNOTSUPP, 1 },
+	};
+	const struct source_options options = { .retry_ms = 100 };
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct server s = { .size = SIZE,
+				    .etag = "\"v1\"",
+				    .script = by_status,
+				    .status = rows[i].status };
+		struct source *source;
+		struct heard h;
+
+		heard_init(&h);
+		server_start(&s);
+		CHECK(source_open(s.url, &options, &h.log, &source) ==
+		      rows[i].expected);
+		CHECK(atomic_load(&s.requests) >= rows[i].least);
+		CHECK(rows[i].least > 1 || atomic_load(&s.requests) == 1);
+		CHECK(h.lines >= 1 && h.lines <= 2);
+		server_stop(&s);
+	}
+}
+
+/* --- faults while reading --- */
+
+/* A fault of one request is no error, and costs so many more requests. */
+static void survives(enum fault fault, unsigned more)
+{
+	struct server s = { .size = SIZE,
+			    .etag = "\"v1\"",
+			    .script = chosen,
+			    .status = (int)fault };
+	struct source *source;
+	struct heard h;
+
+	server_start(&s);
+	source = open_server(&s, &h, 5000);
+	if (read_range(source, MB, 3 * MB))
+		CHECK(!fprintf(stderr, "fault %d: %s\n", fault, h.text));
+	if (atomic_load(&s.requests) != 2 + more)
+		CHECK(!fprintf(stderr, "fault %d: %u requests\n", fault,
+			       atomic_load(&s.requests)));
+	/* A single fault is no news. */
+	CHECK(!h.lines);
+	source_close(source);
+	server_stop(&s);
+}
+
+static void test_faults(void)
+{
+	survives(FAULT_NONE, 0);
+	survives(FAULT_RESET, 1);
+	survives(FAULT_RESET_MID, 1);
+	survives(FAULT_TRUNCATE, 1);
+	survives(FAULT_WRONG_RANGE, 1);
+	survives(FAULT_SHORT, 1);
+	survives(FAULT_OK_RANGE, 0);
+	survives(FAULT_NO_ETAG, 1);
+	survives(FAULT_GARBAGE, 1);
+}
+
+/* The object is replaced before each request in turn: on a server that checks
+   conditions, and on one that does not. */
+static void replaced_at(unsigned index, bool is_honest, enum fault fault)
+{
+	struct server s = { .size = SIZE,
+			    .etag = "\"v1\"",
+			    .is_honest = is_honest,
+			    .script = chosen,
+			    .status = (int)fault };
+	struct source *source;
+	struct heard h;
+	int r = 0;
+
+	server_start(&s);
+	source = open_server(&s, &h, 5000);
+	for (unsigned i = 1; i < 4 && !r; i++)
+		r = read_range(source, i * MB, 1000 + index);
+	CHECK(r == -ESTALE);
+	for (unsigned i = 1; i < 4; i++)
+		CHECK(read_range(source, i * MB, 1000) == -ESTALE);
+	poll(NULL, 0, 50);
+	CHECK(h.lines == 1 && heard_has(&h, "replaced"));
+	CHECK(heard_has(&h, "\"v1\""));
+	CHECK(fault == FAULT_RESIZED || heard_has(&h, "is \"other\""));
+	source_close(source);
+	server_stop(&s);
+}
+
+static void test_replaced(void)
+{
+	replaced_at(1, false, FAULT_REPLACED);
+	replaced_at(1, true, FAULT_REPLACED);
+	replaced_at(1, false, FAULT_RESIZED);
+}
+
+/* --- many requests --- */
+
+struct many {
+	struct source_wait wait;
+	atomic_uint errors[200];
+	atomic_uint failed;
+};
+
+struct one {
+	struct source_request q;
+	struct iovec iov[3];
+	struct many *many;
+	uint8_t *buf;
+};
+
+static void end_one(struct source_request *q, int result)
+{
+	struct one *one = q->arg;
+
+	if (result)
+		atomic_fetch_add(&one->many->failed, 1);
+	if (result < 0 && result > -200)
+		atomic_fetch_add(&one->many->errors[-result], 1);
+	CHECK(result || is_right(one->buf, q->size, q->off));
+	source_wait_done(&one->many->wait);
+}
+
+static void submit_one(struct source *source, struct one *one, uint64_t off,
+		       size_t size, bool must)
+{
+	one->buf = malloc(size);
+	CHECK(one->buf);
+	/* Pieces of memory of odd sizes. */
+	one->iov[0] = (struct iovec){ one->buf, 7 };
+	one->iov[1] = (struct iovec){ one->buf + 7, size / 2 };
+	one->iov[2] =
+		(struct iovec){ one->buf + 7 + size / 2, size - 7 - size / 2 };
+	one->q = (struct source_request){ .iov = one->iov,
+					  .iovcnt = 3,
+					  .size = size,
+					  .off = off,
+					  .must = must,
+					  .done = end_one,
+					  .arg = one };
+	source_wait_add(&one->many->wait);
+	source_submit(source, &one->q);
+}
+
+enum { MANY = 300, PART = 10007 };
+
+static enum fault some(struct server *s, unsigned index, uint64_t first)
+{
+	static const enum fault faults[] = {
+		FAULT_RESET,	   FAULT_RESET_MID, FAULT_TRUNCATE,
+		FAULT_WRONG_RANGE, FAULT_SHORT,	    FAULT_STATUS,
+		FAULT_NO_ETAG,	   FAULT_GARBAGE,   FAULT_OK_RANGE,
+	};
+
+	(void)s, (void)first;
+	return index % 5 == 4 ? faults[index / 5 % ARRAY_LEN(faults)]
+			      : FAULT_NONE;
+}
+
+/* A fifth of all requests fails; all bytes arrive. */
+static void test_many(void)
+{
+	struct server s = {
+		.size = SIZE, .etag = "\"v1\"", .status = 500, .script = some
+	};
+	struct one *ones = calloc(MANY, sizeof(*ones));
+	struct many many = { 0 };
+	struct source *source;
+	struct heard h;
+
+	CHECK(ones);
+	server_start(&s);
+	source = open_server(&s, &h, 20000);
+	source_wait_init(&many.wait);
+	for (unsigned i = 0; i < MANY; i++) {
+		ones[i].many = &many;
+		submit_one(source, &ones[i], MB + i * PART, PART, i % 3 == 0);
+	}
+	source_wait_idle(&many.wait);
+	CHECK(!atomic_load(&many.failed));
+	CHECK(atomic_load(&s.faults) > 40);
+	for (unsigned i = 0; i < MANY; i++)
+		free(ones[i].buf);
+	source_close(source);
+	source_wait_fini(&many.wait);
+	server_stop(&s);
+	free(ones);
+}
+
+static enum fault stall_later(struct server *s, unsigned index, uint64_t first)
+{
+	(void)s, (void)first;
+	return index ? FAULT_STALL : FAULT_NONE;
+}
+
+/* Requests that wait or run end when they are canceled, and all others when the
+   source is closed. */
+static void test_cancel(bool cancels)
+{
+	struct server s = { .size = SIZE,
+			    .etag = "\"v1\"",
+			    .script = stall_later };
+	struct one *ones = calloc(MANY, sizeof(*ones));
+	struct many many = { 0 };
+	struct source *source;
+	struct heard h;
+
+	CHECK(ones);
+	server_start(&s);
+	source = open_server(&s, &h, 20000);
+	source_wait_init(&many.wait);
+	for (unsigned i = 0; i < MANY; i++) {
+		ones[i].many = &many;
+		submit_one(source, &ones[i], MB + i * PART, PART, i % 3 == 0);
+	}
+	poll(NULL, 0, 50);
+	for (unsigned i = 0; i < MANY && cancels; i++)
+		source_cancel(source, &ones[i].q);
+	if (cancels)
+		source_wait_idle(&many.wait);
+	source_close(source);
+	source_wait_idle(&many.wait);
+	CHECK(atomic_load(&many.errors[ECANCELED]) == MANY);
+	for (unsigned i = 0; i < MANY; i++)
+		free(ones[i].buf);
+	source_wait_fini(&many.wait);
+	server_stop(&s);
+	free(ones);
+}
+
+/* --- outages --- */
+
+static enum fault out(struct server *s, unsigned index, uint64_t first)
+{
+	(void)first;
+	return index && s->status ? FAULT_RESET : FAULT_NONE;
+}
+
+/* The server is gone for longer than the retries last, and then it returns. */
+static void test_outage(void)
+{
+	struct server s = { .size = SIZE, .etag = "\"v1\"", .script = out };
+	struct source_net_stats stats;
+	struct source *source;
+	struct heard h;
+
+	server_start(&s);
+	source = open_server(&s, &h, 1500);
+	s.status = 1;
+	CHECK(read_range(source, MB, 1000) == -ECONNRESET);
+	CHECK(h.lines == 2 && heard_has(&h, "trying again for 1 s"));
+	CHECK(heard_has(&h, "no answer for"));
+	CHECK(source_net_stats(source, &stats));
+	CHECK(stats.failures == 1 && stats.retries > 3 && stats.is_out);
+	s.status = 0;
+	CHECK(!read_range(source, MB, 1000));
+	CHECK(h.lines == 3 && heard_has(&h, "answers again"));
+	source_close(source);
+	server_stop(&s);
+}
+
+/* --- redirects --- */
+
+static enum fault redirect(struct server *s, unsigned index, uint64_t first)
+{
+	(void)s, (void)index, (void)first;
+	return FAULT_REDIRECT;
+}
+
+static void test_redirect(void)
+{
+	struct server to = { .size = SIZE, .etag = "\"v1\"" };
+	struct server from = { .size = 1, .script = redirect };
+	struct source *source;
+	struct heard h;
+
+	server_start(&to);
+	from.location = to.url;
+	server_start(&from);
+	source = open_server(&from, &h, 1000);
+	CHECK(!read_range(source, MB, 1000) && !h.lines);
+	CHECK(source->stat.st_size == SIZE);
+	source_close(source);
+	server_stop(&from);
+	server_stop(&to);
+}
+
+static void test_endless_redirect(void)
+{
+	struct server s = { .size = 1, .script = redirect };
+	const struct source_options options = { .retry_ms = 1000 };
+	struct source *source;
+	struct heard h;
+
+	heard_init(&h);
+	server_start(&s);
+	s.location = s.url;
+	CHECK(source_open(s.url, &options, &h.log, &source) == -ELOOP);
+	CHECK(heard_has(&h, "redirects") && atomic_load(&s.requests) == 6);
+	server_stop(&s);
+}
+
+/* --- a net that several sources share, and that pauses --- */
+
+static void test_pause(void)
+{
+	struct server s = { .size = SIZE, .etag = "\"v1\"" };
+	struct source_options options = { 0 };
+	struct source *a, *b;
+	struct heard h;
+
+	heard_init(&h);
+	server_start(&s);
+	CHECK(!net_open(&h.log, &options.net));
+	CHECK(!source_open(s.url, &options, &h.log, &a));
+	net_pause(options.net);
+	net_pause(options.net);
+	CHECK(!source_open(s.url, &options, &h.log, &b));
+	net_unref(options.net);
+	CHECK(!read_range(a, MB, 1000) && !read_range(b, 2 * MB, 1000));
+	source_close(a);
+	CHECK(!read_range(b, MB, 1000));
+	source_close(b);
+	server_stop(&s);
+}
+
+int main(void)
+{
+	struct net *net;
+
+	if (net_open(NULL, &net)) {
+		printf("skip: test_url_source: libcurl is not installed\n");
+		return 0;
+	}
+	net_unref(net);
+	test_open();
+	test_take_head();
+	test_small();
+	test_refusals();
+	test_statuses();
+	test_faults();
+	test_replaced();
+	test_many();
+	test_cancel(true);
+	test_cancel(false);
+	test_outage();
+	test_redirect();
+	test_endless_redirect();
+	test_pause();
+	return 0;
+}
