@@ -19,8 +19,8 @@ enum {
 	IDLE_CONNECTIONS = 128,
 	IDLE_JOBS = 64,
 	POLL_MS_MAX = 60 * 1000,
-	/* A turn costs some us per transfer. With so many transfers, packets of
-	   this time are taken in one turn. */
+	/* A turn costs some us per transfer. If there are many transfers,
+	   packets of this time are taken in one turn. */
 	PACED_JOBS = 4,
 	PACE_NS = 1000000,
 };

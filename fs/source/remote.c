@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "fs/source/retry.h"
+#include "fs/remote/retry.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 

@@ -16,13 +16,13 @@
 #include <stdatomic.h>
 
 #include "fs/net/net.h"
-#include "fs/source/depth.h"
+#include "fs/remote/depth.h"
+#include "fs/remote/outage.h"
+#include "fs/remote/pin.h"
+#include "fs/remote/tail.h"
 #include "fs/source/net_stats.h"
-#include "fs/source/outage.h"
-#include "fs/source/pin.h"
 #include "fs/source/scatter.h"
 #include "fs/source/source.h"
-#include "fs/source/tail.h"
 #include "fs/util/rng.h"
 
 struct attempt;

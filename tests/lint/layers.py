@@ -24,6 +24,7 @@ LAYERS = """
     fs/metrics fs/order
     fs/net
     fs/keys
+    fs/remote
     fs/source
     fs/dataset
     fs/writer
@@ -68,6 +69,7 @@ FACE = {
     "fs/order": "draws order spec spec_text subset",
     "fs/net": "*",
     "fs/keys": "credentials net_outside outside refusal",
+    "fs/remote": "*",
     "fs/source": "file net_stats open options source tables",
     "fs/dataset": "alloc_table>loader/tools/fsck class_names custom_field>loader/tools/fsck dataset field"
                   " field_names>loader/tools/fsck format group joined sums value_file verify vfile",

@@ -6,7 +6,6 @@
 
 #include "fs/net/net.h"
 #include "fs/source/net_stats.h"
-#include "fs/source/open.h"
 #include "fs/source/remote.h"
 #include "fs/source/url.h"
 #include "fs/util/clock.h"
@@ -61,7 +60,7 @@ static struct source *open_server(struct server *s, struct heard *h,
 	struct source *source;
 
 	heard_init(h);
-	CHECK(!source_open(s->url, &options, &h->log, &source));
+	CHECK(!url_source_open(s->url, &options, &h->log, &source));
 	return source;
 }
 
@@ -179,7 +178,7 @@ static void refuses(enum fault fault, uint64_t size, int expected,
 
 	heard_init(&h);
 	server_start(&s);
-	r = source_open(s.url, &options, &h.log, &source);
+	r = url_source_open(s.url, &options, &h.log, &source);
 	if (r != expected)
 		fprintf(stderr, "fault %d: %d: %s\n", fault, r, h.text);
 	CHECK(r == expected && (r || h.lines == 0) && h.lines <= 1);
@@ -233,7 +232,7 @@ static void test_statuses(void)
 
 		heard_init(&h);
 		server_start(&s);
-		CHECK(source_open(s.url, &options, &h.log, &source) ==
+		CHECK(url_source_open(s.url, &options, &h.log, &source) ==
 		      rows[i].expected);
 		CHECK(atomic_load(&s.requests) >= rows[i].least);
 		CHECK(rows[i].least > 1 || atomic_load(&s.requests) == 1);
@@ -516,7 +515,7 @@ static void test_endless_redirect(void)
 	heard_init(&h);
 	server_start(&s);
 	s.location = s.url;
-	CHECK(source_open(s.url, &options, &h.log, &source) == -ELOOP);
+	CHECK(url_source_open(s.url, &options, &h.log, &source) == -ELOOP);
 	CHECK(heard_has(&h, "redirects") && atomic_load(&s.requests) == 6);
 	server_stop(&s);
 }
@@ -533,10 +532,10 @@ static void test_pause(void)
 	heard_init(&h);
 	server_start(&s);
 	CHECK(!net_open(&h.log, &options.net));
-	CHECK(!source_open(s.url, &options, &h.log, &a));
+	CHECK(!url_source_open(s.url, &options, &h.log, &a));
 	net_pause(options.net);
 	net_pause(options.net);
-	CHECK(!source_open(s.url, &options, &h.log, &b));
+	CHECK(!url_source_open(s.url, &options, &h.log, &b));
 	net_unref(options.net);
 	CHECK(!read_range(a, MB, 1000) && !read_range(b, 2 * MB, 1000));
 	source_close(a);

@@ -3,8 +3,8 @@
  * How long requests take, by their size: which of those on their way are late,
  * and how many bytes may be read twice because of it. One thread uses it.
  */
-#ifndef FS_SOURCE_TAIL_H
-#define FS_SOURCE_TAIL_H
+#ifndef FS_REMOTE_TAIL_H
+#define FS_REMOTE_TAIL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * grows. A server that throttles halves it. Pure functions of the times that
  * the caller passes; one thread changes it.
  */
-#ifndef FS_SOURCE_DEPTH_H
-#define FS_SOURCE_DEPTH_H
+#ifndef FS_REMOTE_DEPTH_H
+#define FS_REMOTE_DEPTH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * every later one must be of the same version and of the requested bytes,
  * because servers ignore conditions and ranges. Pure functions.
  */
-#ifndef FS_SOURCE_PIN_H
-#define FS_SOURCE_PIN_H
+#ifndef FS_REMOTE_PIN_H
+#define FS_REMOTE_PIN_H
 
 #include "fs/net/http.h"
 

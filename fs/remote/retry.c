@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/source/retry.h"
+#include "fs/remote/retry.h"
 
 #include <errno.h>
 #include <stddef.h>

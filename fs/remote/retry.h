@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decides whether another attempt follows a failed one, and when. Pure
    functions. */
-#ifndef FS_SOURCE_RETRY_H
-#define FS_SOURCE_RETRY_H
+#ifndef FS_REMOTE_RETRY_H
+#define FS_REMOTE_RETRY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/source/depth.h"
+#include "fs/remote/depth.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/source/pin.h"
+#include "fs/remote/pin.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/source/outage.h"
+#include "fs/remote/outage.h"
 
 enum {
 	/* Single failures are common, and no news. */

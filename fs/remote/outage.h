@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One line when a server stops to answer and one when it answers again, however
    many requests wait for it. One thread uses it. */
-#ifndef FS_SOURCE_OUTAGE_H
-#define FS_SOURCE_OUTAGE_H
+#ifndef FS_REMOTE_OUTAGE_H
+#define FS_REMOTE_OUTAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>

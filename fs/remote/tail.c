@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/source/tail.h"
+#include "fs/remote/tail.h"
 
 enum {
 	/* Quantiles of fewer times are unreliable. */
