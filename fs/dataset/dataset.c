@@ -17,8 +17,8 @@ enum {
 	SAMPLED_BLOCK = 4096,
 	SAMPLED_BLOCKS = 3, /* of a part of the file */
 	/* The first bytes that a remote source reads at once: the descriptors
-	   of 15 fields. */
-	HEAD_BYTES = 16 << 10,
+	   of 11 fields. */
+	HEAD_BYTES = 12 << 10,
 };
 
 static int read_format(struct dataset *ds)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The object of a URL. Opening reads its first MiB, which contains its size and
+ * The object of a URL. Opening reads its first bytes, which come with its size and
  * version, and keeps these bytes for the readers of the header.
  */
 #ifndef FS_SOURCE_URL_H
@@ -9,8 +9,8 @@
 #include "fs/source/options.h"
 #include "fs/source/source.h"
 
-/* Bytes of the first request. */
-enum { URL_SOURCE_HEAD = 1 << 20 };
+/* Bytes of the first request: a new connection carries them in one round trip. */
+enum { URL_SOURCE_HEAD = 12 << 10 };
 
 /* As source_open(). -ENOTSUP: there is no libcurl. */
 int url_source_open(const char *url, const struct source_options *options,

@@ -257,7 +257,8 @@ static const char *const disk_orders[] = {
 	[DISK_SHUFFLED] = "shuffled",
 };
 
-/* -ENODATA: there is no label, or nothing to compare. */
+/* -ENODATA: there is no label, nothing to compare, or a link that labels all
+   over the file would have to cross. */
 static int look_at_disk(struct subject *s, struct on_disk *out)
 {
 	const struct spec_facts facts = {
@@ -268,7 +269,7 @@ static int look_at_disk(struct subject *s, struct on_disk *out)
 	struct spec spec;
 	int r;
 
-	if (!s->ds || !s->label ||
+	if (!s->ds || !s->label || source_prefetches(s->ds->source) ||
 	    spec_parse("order=quasi_random,drop_last=0", &facts, &spec, why))
 		return -ENODATA;
 	out->batch = (uint32_t)min_u64(spec.batch, facts.samples);
