@@ -14,14 +14,16 @@
 
 enum {
 	BLOCK = BLOCK_BYTES,
-	/* The most bytes of one request. */
-	PIECE = 1 << 20,
+	/* The most bytes of one request: new connections carry several of half
+	   a MiB sooner than one of a MiB. */
+	PIECE = 1 << 19,
 	PIECE_BLOCKS = PIECE / BLOCK,
 	/* A read of a table requests this much: on a link of 400 Mbit/s with 64
 	   connections and a latency of 50 ms, more bytes would take longer. */
 	GROUP = 32 << 10,
-	/* Blocks that one reader holds. */
-	WANT_BLOCKS = PIECE_BLOCKS + 1,
+	/* The most bytes that one reader holds. */
+	WANT = 1 << 20,
+	WANT_BLOCKS = WANT / BLOCK + 1,
 	RANGES_MAX = 4,
 	/* Requests in the background: while other requests pass, and if none
 	   did for IDLE_NS. */
@@ -226,7 +228,7 @@ static uint64_t most_ahead(const struct tables *t, uint64_t off)
 {
 	enum block_kind kind = kind_of(t, off / BLOCK);
 
-	return max_u64(PIECE, t->blocks.most[kind] / 2 * BLOCK);
+	return max_u64(WANT, t->blocks.most[kind] / 2 * BLOCK);
 }
 
 /* --- requests; without the lock --- */
@@ -322,7 +324,7 @@ static bool use_blocks(struct tables *t, struct want *w, uint64_t end)
 }
 
 /*
- * Takes the blocks of a range of at most PIECE bytes, and makes fetches of the
+ * Takes the blocks of a range of at most WANT bytes, and makes fetches of the
  * missing ones. Returns false if there is no room for them.
  */
 static bool take_blocks(struct tables *t, struct want *w, uint64_t off,
@@ -566,7 +568,7 @@ static int read_around(struct tables *t, uint8_t *buf, size_t size,
 	return 0;
 }
 
-/* Reads up to PIECE bytes. Returns false if there is no room for their
+/* Reads up to WANT bytes. Returns false if there is no room for their
    blocks. */
 static bool read_blocks(struct tables *t, uint8_t *buf, size_t size,
 			uint64_t off, int *result)
@@ -642,7 +644,7 @@ static int tables_read(struct source *source, void *buf, size_t size,
 	if (!through)
 		return read_around(t, buf, size, off);
 	for (size_t at = 0; at < size && !r; at += n) {
-		n = min_u64(PIECE, size - at);
+		n = min_u64(WANT, size - at);
 		if (!read_blocks(t, (uint8_t *)buf + at, n, off + at, &r))
 			r = read_around(t, (uint8_t *)buf + at, n, off + at);
 	}
@@ -667,7 +669,7 @@ static bool all_ready(struct tables *t, uint64_t off, uint64_t size)
    and those whose bytes are in memory. The caller holds the lock. */
 static bool is_for_blocks(struct tables *t, const struct source_request *q)
 {
-	if (!q->size || q->size > PIECE || !range_ok(q->off, q->size, t->size))
+	if (!q->size || q->size > WANT || !range_ok(q->off, q->size, t->size))
 		return false;
 	return (!q->direct && is_in_table(t, q->off, q->size)) ||
 	       all_ready(t, q->off, q->size);

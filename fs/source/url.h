@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The object of a URL. Opening reads its first bytes, which come with its size and
- * version, and keeps these bytes for the readers of the header.
+ * The object of a URL. Opening reads its first bytes, which come with its size
+ * and version, and keeps these bytes for the readers of the header.
  */
 #ifndef FS_SOURCE_URL_H
 #define FS_SOURCE_URL_H
@@ -9,7 +9,8 @@
 #include "fs/source/options.h"
 #include "fs/source/source.h"
 
-/* Bytes of the first request: a new connection carries them in one round trip. */
+/* Bytes of the first request: a new connection carries them in one round trip.
+ */
 enum { URL_SOURCE_HEAD = 12 << 10 };
 
 /* As source_open(). -ENOTSUP: there is no libcurl. */
