@@ -330,7 +330,7 @@ static int configure(struct credentials *c,
 	if (options->scheme <= URL_HTTPS)
 		return 0;
 	if (options->scheme == URL_AZ) {
-		r = settings_read(search->outside, &c->finder.settings);
+		r = keys_settings_read(search->outside, &c->finder.settings);
 		if (!r && options->endpoint) {
 			c->finder.endpoint = strdup(options->endpoint);
 			r = c->finder.endpoint ? 0 : -ENOMEM;

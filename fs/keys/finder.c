@@ -368,7 +368,7 @@ int finder_init(struct finder *finder, const struct finder_options *options,
 
 	*finder = (struct finder){ 0 };
 	finder->is_google = options->is_google;
-	r = settings_read(search->outside, s);
+	r = keys_settings_read(search->outside, s);
 	finder->is_named = options->profile && *options->profile;
 	r = r ? r
 	      : copy(first(options->profile, first(s->profile, "default")),

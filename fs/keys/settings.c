@@ -52,7 +52,7 @@ static char **member_at(struct settings *settings, size_t i)
 	return (char **)((char *)settings + rows[i].at);
 }
 
-int settings_read(const struct outside *outside, struct settings *out)
+int keys_settings_read(const struct outside *outside, struct settings *out)
 {
 	const char *value;
 

@@ -24,7 +24,7 @@ struct settings {
 };
 
 /* The caller calls settings_fini() in any case. -ENOMEM. */
-int settings_read(const struct outside *outside, struct settings *out);
+int keys_settings_read(const struct outside *outside, struct settings *out);
 void settings_fini(struct settings *settings);
 
 /* Whether a value is "true" in any case. */
