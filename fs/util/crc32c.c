@@ -394,6 +394,25 @@ CPU_TARGET static uint32_t by_instructions(uint32_t crc, const uint8_t *p,
 	return ~(uint32_t)state;
 }
 
+/* Three chains, because an instruction of one waits for the one before. */
+CPU_TARGET static void three_by_instructions(uint32_t crc[3],
+					     const uint8_t *const bytes[3],
+					     size_t size)
+{
+	const uint8_t *a = bytes[0], *b = bytes[1], *c = bytes[2];
+	uint64_t x = ~crc[0], y = ~crc[1], z = ~crc[2];
+	size_t i = 0;
+
+	for (; i + 8 <= size; i += 8) {
+		x = _mm_crc32_u64(x, load64(a + i));
+		y = _mm_crc32_u64(y, load64(b + i));
+		z = _mm_crc32_u64(z, load64(c + i));
+	}
+	crc[0] = by_instructions(~(uint32_t)x, a + i, size - i);
+	crc[1] = by_instructions(~(uint32_t)y, b + i, size - i);
+	crc[2] = by_instructions(~(uint32_t)z, c + i, size - i);
+}
+
 #elif defined(__aarch64__)
 /* clang 14 declares the functions of arm_acle.h for the whole file or not. */
 #	ifdef __clang__
@@ -422,6 +441,24 @@ CPU_TARGET static uint32_t by_instructions(uint32_t crc, const uint8_t *p,
 	return ~crc;
 }
 
+CPU_TARGET static void three_by_instructions(uint32_t crc[3],
+					     const uint8_t *const bytes[3],
+					     size_t size)
+{
+	const uint8_t *a = bytes[0], *b = bytes[1], *c = bytes[2];
+	uint32_t x = ~crc[0], y = ~crc[1], z = ~crc[2];
+	size_t i = 0;
+
+	for (; i + 8 <= size; i += 8) {
+		x = crc_of_word(x, load64(a + i));
+		y = crc_of_word(y, load64(b + i));
+		z = crc_of_word(z, load64(c + i));
+	}
+	crc[0] = by_instructions(~x, a + i, size - i);
+	crc[1] = by_instructions(~y, b + i, size - i);
+	crc[2] = by_instructions(~z, c + i, size - i);
+}
+
 #else
 static bool has_instructions(void)
 {
@@ -432,12 +469,29 @@ static uint32_t by_instructions(uint32_t crc, const uint8_t *p, size_t size)
 {
 	return crc32c_by_table(crc, p, size);
 }
+
+static void three_by_instructions(uint32_t crc[3],
+				  const uint8_t *const bytes[3], size_t size)
+{
+	for (unsigned i = 0; i < 3; i++)
+		crc[i] = crc32c_by_table(crc[i], bytes[i], size);
+}
 #endif
 
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
 {
 	return has_instructions() ? by_instructions(crc, bytes, size)
 				  : crc32c_by_table(crc, bytes, size);
+}
+
+void crc32c_three(uint32_t crc[3], const uint8_t *const bytes[3], size_t size)
+{
+	if (has_instructions()) {
+		three_by_instructions(crc, bytes, size);
+		return;
+	}
+	for (unsigned i = 0; i < 3; i++)
+		crc[i] = crc32c_by_table(crc[i], bytes[i], size);
 }
 
 /* --- damage --- */

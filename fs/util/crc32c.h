@@ -14,7 +14,10 @@
 /* Continues from `crc`, which is 0 at the start. */
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t size);
 
-/* The same by tables alone. */
+/* Continues three CRCs over `size` bytes each, in about the time of one. */
+void crc32c_three(uint32_t crc[3], const uint8_t *const bytes[3], size_t size);
+
+/* Computes crc32c() by tables alone. */
 uint32_t crc32c_by_table(uint32_t crc, const void *bytes, size_t size);
 
 /*

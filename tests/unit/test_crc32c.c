@@ -58,6 +58,24 @@ static void all_variants_agree(const uint8_t *bytes, struct rng *rng)
 	}
 }
 
+static void three_are_computed_at_once(const uint8_t *bytes, struct rng *rng)
+{
+	const uint8_t *at[3];
+	uint32_t crc[3], begin[3];
+	size_t size;
+
+	for (unsigned i = 0; i < 50; i++) {
+		size = i < 40 ? i : rng_next(rng) % 5000;
+		for (unsigned j = 0; j < 3; j++) {
+			at[j] = bytes + rng_next(rng) % (SIZE - size);
+			crc[j] = begin[j] = (uint32_t)rng_next(rng);
+		}
+		crc32c_three(crc, at, size);
+		for (unsigned j = 0; j < 3; j++)
+			CHECK(crc[j] == crc32c(begin[j], at[j], size));
+	}
+}
+
 static void a_flipped_bit_is_found(uint8_t *bytes, struct rng *rng)
 {
 	uint32_t right = crc32c(0, bytes, SIZE), wrong;
@@ -93,6 +111,7 @@ int main(void)
 	it_is_castagnolis(crc32c);
 	it_is_castagnolis(crc32c_by_table);
 	all_variants_agree(bytes, &rng);
+	three_are_computed_at_once(bytes, &rng);
 	a_flipped_bit_is_found(bytes, &rng);
 	free(bytes);
 	return 0;
