@@ -25,6 +25,7 @@ LAYERS = """
     fs/net
     fs/keys
     fs/remote
+    fs/tier
     fs/source
     fs/dataset
     fs/writer
@@ -70,6 +71,7 @@ FACE = {
     "fs/net": "*",
     "fs/keys": "credentials net_outside outside refusal",
     "fs/remote": "*",
+    "fs/tier": "*",
     "fs/source": "file net_stats open options source tables",
     "fs/dataset": "alloc_table>loader/tools/fsck class_names custom_field>loader/tools/fsck dataset field"
                   " field_names>loader/tools/fsck format group joined sums value_file verify vfile",
