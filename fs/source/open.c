@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "fs/net/url.h"
+#include "fs/source/disk.h"
 #include "fs/source/file.h"
 #include "fs/source/tables.h"
 #include "fs/source/url.h"
@@ -28,19 +29,43 @@ static uint64_t memory_of(const struct source_options *options)
 	return options && options->memory ? options->memory : SOURCE_MEMORY;
 }
 
-/* tables -> url */
+/* Puts the disk tier in front of the source of a URL. The first bytes, which
+   were read already, are not read again for the tier. */
+static int open_disk(const struct source_options *options, struct log *log,
+		     const void *head, size_t size, struct source **source)
+{
+	const struct tier_identity identity = {
+		.url = (*source)->path,
+		.version = url_source_version(*source),
+		.size = (uint64_t)(*source)->stat.st_size,
+	};
+	struct source *url = *source;
+	int r = disk_open(url, &identity, options, log, source);
+
+	if (r)
+		source_close(url);
+	else if (head)
+		disk_keep(*source, head, size, 0);
+	return r;
+}
+
+/* tables -> disk -> url */
 static int open_url(const char *path, const struct source_options *options,
 		    struct log *log, struct source **out)
 {
 	cleanup_free void *head = NULL;
-	struct source *url;
+	struct source *source;
 	size_t size;
-	int r = url_source_open(path, options, log, &url);
+	int r = url_source_open(path, options, log, &source);
 
 	if (r)
 		return r;
-	head = url_source_take_head(url, &size);
-	r = tables_open(url, memory_of(options), log, out);
+	head = url_source_take_head(source, &size);
+	if (options && options->disk)
+		r = open_disk(options, log, head, size, &source);
+	if (r)
+		return r;
+	r = tables_open(source, memory_of(options), log, out);
 	if (!r && head)
 		tables_store(*out, head, size, 0);
 	return r;

@@ -110,7 +110,7 @@ void tier_store_find(const struct tier_store *store, uint64_t first, size_t n,
 		memset(sums, 0, 4 * n);
 }
 
-/* Writes no more, and says so once. */
+/* Stops writing, and logs that once. */
 static void give_up(struct tier_store *store, const char *what, int error)
 {
 	if (atomic_exchange(&store->off, TIER_BROKEN) != TIER_BROKEN)
@@ -411,7 +411,7 @@ static void begin_to_write(struct tier_store *store)
 		give_up(store, "opening", r);
 		return;
 	}
-	/* What it was allowed before; nothing, if that is unknown. */
+	/* As much as the writer before was allowed; 0 if that is unknown. */
 	atomic_store(&store->allowed,
 		     tier_index_allowed(store->files.index) / TIER_PAGE);
 	store->counted = 0;
