@@ -74,8 +74,6 @@ static int grow(struct text *text)
 
 	if (text->size + 1 < text->room)
 		return 0;
-	if (text->size >= OUTSIDE_TEXT_MAX)
-		return -EFBIG;
 	more = malloc(room);
 	if (!more)
 		return -ENOMEM;
@@ -98,7 +96,7 @@ static ssize_t read_some(int fd, struct text *text)
 	if (n < 0)
 		return -errno;
 	text->size += (size_t)n;
-	return n;
+	return text->size > OUTSIDE_TEXT_MAX ? -EFBIG : n;
 }
 
 /* Gives a text with a NUL to the caller, or frees it after a failure. */
@@ -129,7 +127,8 @@ static int own_read(void *arg, const char *path, char **out, size_t *size)
 	(void)arg;
 	if (fd < 0 || fstat(fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode))
+	/* People point variables at /dev/null. */
+	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
 		return -EINVAL;
 	while (n > 0) {
 		n = read_some(fd, &text);
