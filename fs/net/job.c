@@ -75,7 +75,7 @@ static bool is_redirect(const struct net_transfer *t)
 {
 	const struct http_answer *a = &t->answer;
 
-	return t->method <= NET_HEAD && a->has_location &&
+	return t->method <= NET_HEAD && !t->no_redirects && a->has_location &&
 	       (a->status == 301 || a->status == 302 || a->status == 303 ||
 		a->status == 307 || a->status == 308);
 }
@@ -348,7 +348,7 @@ bool job_redirects(struct net_job *job)
 	struct net_transfer *t = job->transfer;
 	char *url = NULL;
 
-	if (t->no_redirects || has_ended(job) || !is_redirect(t) ||
+	if (has_ended(job) || !is_redirect(t) ||
 	    job->curl->easy_getinfo(job->easy, CURLINFO_REDIRECT_URL, &url) ||
 	    !url)
 		return false;

@@ -32,8 +32,8 @@ struct net_transfer {
 	struct net_lines secrets;
 	const void *body; /* of NET_PUT and NET_POST */
 	size_t body_size;
-	bool fresh; /* a new connection, and a new look-up of the name */
-	bool netrc; /* take user and password from the user's .netrc */
+	bool fresh;	   /* a new connection, and a new look-up of the name */
+	bool netrc;	   /* take user and password from the user's .netrc */
 	bool direct;	   /* through no proxy */
 	bool no_redirects; /* they are answers as others */
 	const char

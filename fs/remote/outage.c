@@ -4,7 +4,7 @@
 enum {
 	/* Single failures are common, and no news. */
 	FAILURES_MIN = 3,
-	LOG_AFTER_MS = 1000,
+	LOG_AFTER_MS = 500,
 };
 
 static double seconds_since(const struct outage *o, int64_t now)

@@ -16,6 +16,7 @@ enum {
 	/* An answer is late after so many times the 99th percentile. */
 	LATE_TIMES = 4,
 	NOTE_MAX = 1024,
+	REFUSED_MAX = 4, /* attempts of one request */
 	/* A longer body of an error is not worth its connection. */
 	NOTE_READ_MAX = 64 << 10,
 };
@@ -37,7 +38,8 @@ struct attempt {
 	bool has_version;
 	enum pin_verdict verdict;
 	char why[PIN_WHY_SIZE];
-	char note[NOTE_MAX]; /* the body of an error */
+	struct refusal refusal;
+	char note[NOTE_MAX + 1]; /* the body of an error */
 	size_t note_size;
 	size_t note_read;
 };
@@ -204,23 +206,42 @@ static void slow_down(struct remote *r, const char *why)
 		r->name, why);
 }
 
-static bool has_expired(const struct attempt *a)
+/* Returns whether the owner expects another attempt to succeed. */
+static bool takes_refusal(struct fetch *f, struct attempt *a)
 {
-	return memmem(a->note, a->note_size, "ExpiredToken", 12) ||
-	       a->transfer.answer.status == 401 ||
-	       a->transfer.answer.status == 403;
+	struct remote *r = f->remote;
+
+	if (!r->refused || f->num_refused == REFUSED_MAX)
+		return false;
+	f->num_refused++;
+	a->refusal.status = a->transfer.answer.status;
+	refusal_body(&a->refusal, a->note, a->note_size);
+	return r->refused(r, &a->target, &a->refusal);
 }
 
-static void fail_by_status(struct fetch *f, const struct attempt *a)
+static void describe_status(const struct attempt *a, char *out, size_t size)
+{
+	snprintf(out, size, "the server answers with status %d%s%s%s",
+		 a->transfer.answer.status, *a->refusal.code ? " (" : "",
+		 a->refusal.code, *a->refusal.code ? ")" : "");
+}
+
+static void fail_by_status(struct fetch *f, struct attempt *a)
 {
 	struct remote *r = f->remote;
 	int status = a->transfer.answer.status;
 	uint64_t after_s = a->transfer.answer.retry_after;
 	int error = retry_errno(status);
-	char why[64];
+	enum retry_kind kind = retry_of_status(status);
+	char why[64 + REFUSAL_CODE_SIZE];
 
-	snprintf(why, sizeof(why), "the server answers with status %d", status);
-	switch (retry_of_status(status)) {
+	if ((kind == RETRY_FINAL || kind == RETRY_CREDENTIALS) &&
+	    takes_refusal(f, a)) {
+		f->wake_ns = clock_ns();
+		return;
+	}
+	describe_status(a, why, sizeof(why));
+	switch (kind) {
 	case RETRY_THROTTLED:
 		slow_down(r, why);
 		/* fall through */
@@ -228,19 +249,12 @@ static void fail_by_status(struct fetch *f, const struct attempt *a)
 	case RETRY_AGAIN:
 		try_again(f, error, why, after_s);
 		return;
-	case RETRY_CREDENTIALS:
-		if (!f->has_renewed && r->renew && has_expired(a) &&
-		    r->renew(r)) {
-			f->has_renewed = true;
-			f->wake_ns = clock_ns();
-			return;
-		}
-		break;
 	case RETRY_REPLACED:
 		if (!r->pin.is_set)
 			break;
 		take_replaced(f, a);
 		return;
+	case RETRY_CREDENTIALS:
 	case RETRY_FINAL:
 		break;
 	}
@@ -315,6 +329,15 @@ static int take_head(struct net_transfer *t)
 	return 0;
 }
 
+/* Fields of errors. */
+static void take_line(struct net_transfer *t, const char *line, size_t size)
+{
+	struct attempt *a = t->arg;
+
+	if (t->answer.status >= 300)
+		refusal_line(&a->refusal, line, size);
+}
+
 static int take_note(struct attempt *a, const void *data, size_t size)
 {
 	size_t n = min_u64(size, NOTE_MAX - a->note_size);
@@ -385,7 +408,7 @@ static bool is_conclusive(const struct attempt *a, int result)
 	       (!result && a->transfer.answer.status == 412);
 }
 
-static void judge(struct fetch *f, const struct attempt *a, int result)
+static void judge(struct fetch *f, struct attempt *a, int result)
 {
 	/* The other attempt continues. */
 	if (f->num_attempts && f->got < f->size && !is_conclusive(a, result))
@@ -455,6 +478,8 @@ static void set_transfer(struct attempt *a)
 		r->limits.connect_ms ? r->limits.connect_ms : CONNECT_MS;
 	t->first_byte_ms = answer_ms(r);
 	t->stall_ms = stall_ms(r);
+	t->no_redirects = a->target.stays;
+	t->line = take_line;
 	t->head = take_head;
 	t->sink = take_bytes;
 	t->done = end_attempt;
@@ -509,6 +534,17 @@ static void send_attempt(struct remote *r, struct attempt *a)
 	net_start(r->net, &a->transfer);
 }
 
+/* The credentials are being renewed, or memory is short. */
+static void fail_to_begin(struct fetch *f, int error)
+{
+	if (error != -EAGAIN) {
+		finish(f, error);
+		return;
+	}
+	f->waits_for_keys = true;
+	try_again(f, -EACCES, "the credentials have not been renewed yet", 1);
+}
+
 static void begin_attempt(struct fetch *f, bool is_hedge)
 {
 	struct remote *r = f->remote;
@@ -516,9 +552,10 @@ static void begin_attempt(struct fetch *f, bool is_hedge)
 	struct attempt *a = new_attempt(r, f, is_hedge, &error);
 
 	f->wake_ns = 0;
+	f->waits_for_keys = false;
 	if (!a) {
 		if (!is_hedge)
-			finish(f, error);
+			fail_to_begin(f, error);
 		return;
 	}
 	f->num_attempts++;
@@ -661,6 +698,29 @@ static void end_canceled(struct remote *r)
 	}
 }
 
+static bool take_has_keys(struct remote *r)
+{
+	bool has;
+
+	scoped_lock(&r->lock);
+	has = r->has_keys;
+	r->has_keys = false;
+	return has;
+}
+
+static void wake_for_keys(struct remote *r, int64_t now)
+{
+	struct fetch *f;
+
+	if (!take_has_keys(r))
+		return;
+	DL_FOREACH(r->active, f)
+	{
+		if (f->waits_for_keys)
+			f->wake_ns = now;
+	}
+}
+
 /* Begins the attempts whose time has come. Each may end its fetch. */
 static bool wake_one(struct remote *r, int64_t now)
 {
@@ -776,6 +836,7 @@ static void pump(struct remote *r)
 	end_canceled(r);
 	if (r->is_stale)
 		end_all(r, -ESTALE);
+	wake_for_keys(r, now);
 	while (wake_one(r, now) || hedge_one(r, now))
 		;
 	begin_fetches(r);
@@ -856,7 +917,7 @@ static void post_at_last(struct remote *r)
 		nanosleep(&pause, NULL);
 }
 
-void remote_fini(struct remote *r)
+void remote_stop(struct remote *r)
 {
 	pthread_mutex_lock(&r->lock);
 	r->is_closing = true;
@@ -866,8 +927,22 @@ void remote_fini(struct remote *r)
 	while (!r->is_closed)
 		pthread_cond_wait(&r->closed, &r->lock);
 	pthread_mutex_unlock(&r->lock);
+}
+
+void remote_fini(struct remote *r)
+{
 	pthread_cond_destroy(&r->closed);
 	pthread_mutex_destroy(&r->lock);
+}
+
+/* A task that is posted later would outlive the remote. */
+void remote_wake(struct remote *r)
+{
+	scoped_lock(&r->lock);
+	if (r->is_closing)
+		return;
+	r->has_keys = true;
+	net_post(r->net, &r->task);
 }
 
 /* Returns whether the request still waits for the thread; it may have been

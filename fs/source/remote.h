@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "fs/keys/refusal.h"
 #include "fs/net/net.h"
 #include "fs/remote/depth.h"
 #include "fs/remote/outage.h"
@@ -38,6 +39,8 @@ struct remote_target {
 	/* Lines that only its host may see. They belong to the attempt. */
 	char *secrets[REMOTE_LINES_MAX];
 	size_t num_secrets;
+	uint64_t keys; /* the version of the credentials */
+	bool stays;    /* follows no redirect */
 };
 
 struct remote_counts {
@@ -72,7 +75,8 @@ struct fetch {
 	unsigned failures; /* since a byte */
 	unsigned num_attempts;
 	bool was_hedged;
-	bool has_renewed; /* credentials */
+	bool waits_for_keys; /* the credentials of its next attempt */
+	unsigned num_refused;
 	bool wants_fresh; /* a connection */
 	bool canceled;	  /* guarded by remote.lock */
 };
@@ -84,13 +88,16 @@ struct remote {
 	uint64_t retry_ms;
 	struct remote_limits limits;
 	/* Fills in the target of an attempt, which is zero-initialized. The
-	   header lines are those of the request so far. Returns -errno, with
+	   header lines are those of the request so far. -EAGAIN: call
+	   remote_wake() when there are credentials; or another -errno, with
 	   the reason logged. */
 	int (*aim)(struct remote *remote, const struct net_lines *headers,
 		   struct remote_target *out);
-	/* Renews credentials after a refusal. Returns false if there are none.
-	   May be NULL. */
-	bool (*renew)(struct remote *remote);
+	/* An answer that is no success. Returns true if another attempt may
+	   succeed, with other credentials or in another place. May be NULL. */
+	bool (*refused)(struct remote *remote,
+			const struct remote_target *target,
+			const struct refusal *refusal);
 	/* The object was replaced: aims at the pinned version from now on.
 	   Returns false if the server has no versions. May be NULL. */
 	bool (*use_version)(struct remote *remote);
@@ -102,6 +109,7 @@ struct remote {
 	pthread_cond_t closed;
 	struct source_request *incoming;
 	bool has_canceled;
+	bool has_keys; /* again, by remote_wake() */
 	bool is_closing;
 	bool is_closed;
 
@@ -127,11 +135,17 @@ struct remote {
 /* Any thread, before the first request. */
 void remote_init(struct remote *remote);
 /* Any thread but the net's: cancels all requests and waits. */
+void remote_stop(struct remote *remote);
+/* The remote has been stopped. */
 void remote_fini(struct remote *remote);
 
 /* Any thread. The request lies within the object. */
 void remote_submit(struct remote *remote, struct source_request *request);
 void remote_cancel(struct remote *remote, struct source_request *request);
+
+/* Any thread, until remote_fini(): begins the attempts that wait for
+   credentials. */
+void remote_wake(struct remote *remote);
 
 void remote_stats(const struct remote *remote, struct source_net_stats *out);
 

@@ -77,6 +77,14 @@ const struct counters *source_reads(const struct source *source)
 	return source->inner ? source_reads(source->inner) : &source->reads;
 }
 
+void source_pause(struct source *source)
+{
+	for (; source; source = source->inner) {
+		if (source->ops->pause)
+			source->ops->pause(source);
+	}
+}
+
 bool source_net_stats(const struct source *source, struct source_net_stats *out)
 {
 	for (; source; source = source->inner) {

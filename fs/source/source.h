@@ -95,6 +95,8 @@ struct source_ops {
 	/* NULL: no part of the source is a file of this machine. */
 	int (*descriptor)(const struct source *source, uint64_t off,
 			  uint64_t *at, uint64_t *left);
+	/* NULL: it has no threads at the moment, or they may stay. */
+	void (*pause)(struct source *source);
 	/* NULL: not over a network (net_stats.h). */
 	void (*net_stats)(const struct source *source,
 			  struct source_net_stats *out);
@@ -154,6 +156,10 @@ bool source_is_direct(const struct source *source);
 
 /* Returns the counters of the source that reads the files. */
 const struct counters *source_reads(const struct source *source);
+
+/* Ends the threads of a remote source, which start again when they are needed,
+   so that a process can enter a sandbox. No other thread uses the source. */
+void source_pause(struct source *source);
 
 /* Fills in the figures of net_stats.h. Returns false if no source of the stack
    reads over a network. Any thread. */

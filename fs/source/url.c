@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "fs/keys/credentials.h"
+#include "fs/keys/net_outside.h"
 #include "fs/net/url.h"
 #include "fs/source/remote.h"
 #include "fs/util/cleanup.h"
@@ -21,7 +23,10 @@ struct url_source {
 	struct url url;
 	struct url_request request;
 	struct remote remote;
+	struct outside outside;
+	struct credentials *keys;
 	uint64_t retry_ms;
+	bool has_remote;
 	void *head; /* NULL: taken */
 	size_t head_size;
 	char version[PIN_LINE_SIZE + HTTP_VERSION_MAX];
@@ -34,18 +39,79 @@ static struct url_source *url_of(const struct source *source)
 
 /* --- attempts --- */
 
+static bool is_store(const struct url_source *s)
+{
+	return s->url.scheme != URL_HTTP && s->url.scheme != URL_HTTPS;
+}
+
+/* Moves the secret lines to the target. */
+static int sign(struct url_source *s, const struct net_lines *headers,
+		struct remote_target *out)
+{
+	const struct credentials_request request = {
+		.method = "GET",
+		.url = &s->request,
+		.lines = headers->at,
+		.num_lines = headers->num,
+	};
+	struct credentials_lines lines = { 0 };
+	int r = credentials_sign(s->keys, &request, &lines);
+
+	for (size_t i = 0; i < lines.num && !r; i++)
+		out->secrets[out->num_secrets++] = steal(lines.at[i]);
+	out->keys = lines.version;
+	credentials_lines_fini(&lines);
+	return r;
+}
+
 static int aim(struct remote *remote, const struct net_lines *headers,
 	       struct remote_target *out)
 {
-	const struct url_source *s = remote->arg;
+	struct url_source *s = remote->arg;
+	int r = sign(s, headers, out);
 
-	(void)headers;
+	if (r)
+		return r;
 	out->url = strdup(s->request.url);
-	if (!out->url)
-		return -ENOMEM;
 	out->userinfo = s->url.userinfo;
-	out->netrc = !s->url.userinfo;
+	out->netrc = !is_store(s) && !s->url.userinfo && !out->num_secrets;
+	/* A signature is that of one host. */
+	out->stays = is_store(s);
+	return out->url ? 0 : -ENOMEM;
+}
+
+/* Makes the URL of requests again. */
+static int set_request(struct url_source *s, char why[URL_WHY_SIZE])
+{
+	struct url_request request = { 0 };
+	int r = credentials_url(s->keys, &s->url, &request, why);
+
+	if (r) {
+		url_request_fini(&request);
+		return r;
+	}
+	url_request_fini(&s->request);
+	s->request = request;
 	return 0;
+}
+
+/* The bucket may be in another region. */
+static bool take_refusal(struct remote *remote,
+			 const struct remote_target *target,
+			 const struct refusal *refusal)
+{
+	struct url_source *s = remote->arg;
+	char why[URL_WHY_SIZE];
+
+	return credentials_refused(s->keys, target->keys, refusal) &&
+	       !set_request(s, why);
+}
+
+static void keys_have_changed(void *arg)
+{
+	struct url_source *s = arg;
+
+	remote_wake(&s->remote);
 }
 
 /* Requests name the version from now on. They did not before, because that
@@ -54,7 +120,6 @@ static bool use_version(struct remote *remote)
 {
 	struct url_source *s = remote->arg;
 	cleanup_free char *version = NULL;
-	struct url_request request = { 0 };
 	char why[URL_WHY_SIZE];
 	char *query;
 
@@ -64,13 +129,7 @@ static bool use_version(struct remote *remote)
 		return false;
 	free(s->url.query);
 	s->url.query = query;
-	if (url_request(&s->url, NULL, &request, why)) {
-		url_request_fini(&request);
-		return false;
-	}
-	url_request_fini(&s->request);
-	s->request = request;
-	return true;
+	return !set_request(s, why);
 }
 
 /* --- requests --- */
@@ -192,13 +251,24 @@ static void url_net_stats(const struct source *source,
 	remote_stats(&url_of(source)->remote, out);
 }
 
+static void url_pause(struct source *source)
+{
+	struct url_source *s = url_of(source);
+
+	credentials_pause(s->keys);
+	net_pause(s->remote.net);
+}
+
 /* --- opening and closing --- */
 
 static void url_close(struct source *source)
 {
 	struct url_source *s = url_of(source);
 
-	if (s->remote.net)
+	if (s->has_remote)
+		remote_stop(&s->remote);
+	credentials_close(s->keys);
+	if (s->has_remote)
 		remote_fini(&s->remote);
 	net_unref(s->remote.net);
 	url_request_fini(&s->request);
@@ -214,6 +284,7 @@ static const struct source_ops url_ops = {
 	.is_direct = url_is_direct,
 	.depth = url_depth,
 	.best_read = url_best_read,
+	.pause = url_pause,
 	.net_stats = url_net_stats,
 	.close = url_close,
 };
@@ -236,8 +307,6 @@ static int parse(struct url_source *s, const char *text)
 	char why[URL_WHY_SIZE];
 	int r = url_parse(text, &s->url, why);
 
-	if (!r)
-		r = url_request(&s->url, NULL, &s->request, why);
 	if (r == -ENOMEM)
 		return r;
 	if (r)
@@ -273,10 +342,38 @@ static void init_remote(struct url_source *s,
 	r->retry_ms = min_u64(s->retry_ms, OPEN_RETRY_MS);
 	r->aim = aim;
 	r->use_version = use_version;
+	r->refused = take_refusal;
 	r->arg = s;
 	r->reads = &s->base.reads;
 	depth_init(&r->depth, in_flight_max(options), (unsigned)connections);
 	remote_init(r);
+	s->has_remote = true;
+}
+
+static int open_keys(struct url_source *s, const struct source_options *o)
+{
+	const struct credentials_options options = {
+		.scheme = s->url.scheme,
+		.name = s->base.path,
+		.profile = o->profile,
+		.region = o->region,
+		.endpoint = o->endpoint,
+		.header = o->header,
+		.no_sign = o->no_sign,
+		.changed = keys_have_changed,
+		.arg = s,
+	};
+	char why[URL_WHY_SIZE];
+	int r;
+
+	net_outside_init(&s->outside, &outside_own, s->remote.net);
+	r = credentials_open(&options, &s->outside, s->base.log, &s->keys);
+	if (r)
+		return r;
+	r = set_request(s, why);
+	if (r && r != -ENOMEM)
+		log_error(s->base.log, "%s: %s", s->base.path, why);
+	return r;
 }
 
 /* The stat of a file of this process that no other user may read. */
@@ -347,7 +444,9 @@ static int open_source(struct url_source *s, const char *url,
 	if (r)
 		return r;
 	init_remote(s, options);
-	r = read_head(s);
+	r = open_keys(s, options);
+	if (!r)
+		r = read_head(s);
 	if (r)
 		return r;
 	s->remote.retry_ms = s->remote.outage.retry_ms = s->retry_ms;

@@ -109,9 +109,10 @@ static void test_open(void)
 	CHECK(source->stat.st_mtim.tv_sec == 784111777);
 	CHECK(!strcmp(url_source_version(source), "\"v1\""));
 	/* The first MiB is there; the rest is not. */
-	CHECK(!read_range(source, 0, MB) && !read_range(source, 77, 1000));
+	CHECK(!read_range(source, 0, URL_SOURCE_HEAD) &&
+	      !read_range(source, 77, 1000));
 	CHECK(atomic_load(&s.requests) == 1);
-	CHECK(!read_range(source, MB - 1, 2));
+	CHECK(!read_range(source, URL_SOURCE_HEAD - 1, 2));
 	CHECK(!read_range(source, SIZE - 5, 5));
 	CHECK(atomic_load(&s.requests) == 3);
 	CHECK(strstr(s.last, "If-Match: \"v1\"\r\n"));
@@ -119,7 +120,7 @@ static void test_open(void)
 	CHECK(read_range(source, SIZE, 1) == -EIO);
 	CHECK(source_net_stats(source, &stats));
 	CHECK(stats.requests == 3 && stats.connections == 1 && !stats.retries);
-	CHECK(stats.payload_bytes == MB + 7);
+	CHECK(stats.payload_bytes == URL_SOURCE_HEAD + 7);
 	source_close(source);
 	server_stop(&s);
 }
@@ -135,7 +136,7 @@ static void test_take_head(void)
 	server_start(&s);
 	source = open_server(&s, &h, 0);
 	head = url_source_take_head(source, &size);
-	CHECK(size == MB && is_right(head, size, 0));
+	CHECK(size == URL_SOURCE_HEAD && is_right(head, size, 0));
 	free(head);
 	CHECK(!read_range(source, 0, 10) && atomic_load(&s.requests) == 2);
 	CHECK(!url_source_take_head(source, &size));
@@ -197,7 +198,7 @@ static void test_refusals(void)
 	refuses(FAULT_OK_RANGE, SIZE, 0, NULL);
 	refuses(FAULT_MULTIPART, SIZE, -EOPNOTSUPP, "multipart/byteranges");
 	refuses(FAULT_GZIP, SIZE, -EOPNOTSUPP, "Content-Encoding");
-	refuses(FAULT_WRONG_RANGE, SIZE, -EIO, "Content-Range is 1-1048575");
+	refuses(FAULT_WRONG_RANGE, SIZE, -EIO, "Content-Range is 1-");
 	refuses(FAULT_GARBAGE, SIZE, -EPROTO, NULL);
 	refuses(FAULT_RESET, SIZE, -ECONNRESET, NULL);
 }
@@ -463,18 +464,22 @@ static void test_outage(void)
 	struct source_net_stats stats;
 	struct source *source;
 	struct heard h;
+	bool is_out;
 
 	server_start(&s);
 	source = open_server(&s, &h, 1500);
 	s.status = 1;
 	CHECK(read_range(source, MB, 1000) == -ECONNRESET);
-	CHECK(h.lines == 2 && heard_has(&h, "trying again for 1 s"));
-	CHECK(heard_has(&h, "no answer for"));
+	/* If no attempt fell into the second half, there is no first line. */
+	is_out = h.lines == 2;
+	CHECK(h.lines <= 2 && (!is_out || heard_has(&h, "trying again for")));
+	CHECK(heard_has(&h, is_out ? "no answer for" : "read of 1000 bytes"));
 	CHECK(source_net_stats(source, &stats));
-	CHECK(stats.failures == 1 && stats.retries > 3 && stats.is_out);
+	CHECK(stats.failures == 1 && stats.retries > 3);
+	CHECK(stats.is_out == is_out);
 	s.status = 0;
 	CHECK(!read_range(source, MB, 1000));
-	CHECK(h.lines == 3 && heard_has(&h, "answers again"));
+	CHECK(!is_out || (h.lines == 3 && heard_has(&h, "answers again")));
 	source_close(source);
 	server_stop(&s);
 }
