@@ -326,7 +326,7 @@ lint: all
 	@python3 tests/lint/words.py
 	@sh tests/lint/spelling.sh
 	@echo "lint: passed"
-e2e: python bench $(link) $(BUILD)/test_input_columns
+e2e: python bench $(link) $(BUILD)/test_input_columns $(BUILD)/test_remote_reader
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)
 
 # Harnesses with a main() that replays files, the same for libFuzzer, and the
