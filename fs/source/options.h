@@ -2,15 +2,21 @@
 /*
  * How remote datasets are read: the storage options of a mount, a loader or a
  * tool. Zero-initialized options are the defaults; local files ignore them.
+ * $BETON_STORAGE_OPTIONS has options for all programs; those that a caller
+ * gives replace them.
  */
 #ifndef FS_SOURCE_OPTIONS_H
 #define FS_SOURCE_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "fs/util/log.h"
 
 struct net;
 
+/* source_open() copies the texts that a source needs later. */
 struct source_options {
 	struct net *net; /* shared with other sources; NULL: one of its own */
 	uint64_t memory; /* bytes for tables; 0: SOURCE_MEMORY */
@@ -31,5 +37,75 @@ enum {
 	/* Outages of a minute are common, those of five minutes are not. */
 	SOURCE_RETRY_MS = 300 * 1000,
 };
+
+/*
+ * A row for each option that users write: key, member, kind, the value's name
+ * in help texts (NULL: a flag), and the lines of its help.
+ */
+#define SOURCE_OPTIONS(ROW)                                                    \
+	ROW(connections, connections, SOURCE_COUNT, "N",                       \
+	    "Open at most N connections to the server of a URL\n"              \
+	    "(default: 64)")                                                   \
+	ROW(retry, retry_ms, SOURCE_TIME, "TIME",                              \
+	    "Repeat failed requests to a server for TIME, for\n"               \
+	    "example 90s or 5m, before a read fails (default: 5m)")            \
+	ROW(disk, disk, SOURCE_PATH, "DIR",                                    \
+	    "Keep a copy of what is read from a URL in DIR")                   \
+	ROW(disk_size, disk_size, SOURCE_SIZE, "SIZE",                         \
+	    "Limit the copies in DIR to SIZE (default: 95 % of the\n"          \
+	    "file system)")                                                    \
+	ROW(header, header, SOURCE_PATH, "FILE",                               \
+	    "Send the HTTP headers in FILE, one per line, with each\n"         \
+	    "request")                                                         \
+	ROW(profile, profile, SOURCE_TEXT, "NAME",                             \
+	    "Take credentials of this profile of ~/.aws (default:\n"           \
+	    "$AWS_PROFILE)")                                                   \
+	ROW(region, region, SOURCE_TEXT, "NAME",                               \
+	    "Set the region of S3 (default: $AWS_REGION, or that of\n"         \
+	    "the profile)")                                                    \
+	ROW(endpoint, endpoint, SOURCE_URL, "URL",                             \
+	    "Send requests for s3:// to this server (default:\n"               \
+	    "$AWS_ENDPOINT_URL_S3, or that of the profile)")                   \
+	ROW(no_sign, no_sign, SOURCE_FLAG, NULL,                               \
+	    "Send no credentials, for public buckets")
+
+enum source_option_kind {
+	SOURCE_COUNT, /* a whole number */
+	SOURCE_TIME,
+	SOURCE_SIZE,
+	SOURCE_PATH, /* becomes absolute */
+	SOURCE_TEXT,
+	SOURCE_URL, /* of a server, without user and query */
+	SOURCE_FLAG,
+};
+
+enum { SOURCE_OPTION_WHY_SIZE = 320 };
+
+/*
+ * Sets the option of a key; NULL as the value: none is given. Neither text need
+ * end with a NUL. The options own their texts from then on: free them by
+ * source_options_fini(). -EINVAL, with the reason in `why` ("expected ..." or
+ * "unknown option ..."), or -ENOMEM.
+ */
+int source_option_set(struct source_options *options, const char *key,
+		      size_t key_size, const char *value, size_t value_size,
+		      char why[SOURCE_OPTION_WHY_SIZE]);
+
+/*
+ * Sets the options of $BETON_STORAGE_OPTIONS and then those of a text,
+ * "key=value,key=value", or NULL. "\," is a comma within a value. Failures
+ * are logged: -EINVAL, -ENOMEM. The caller calls source_options_fini() in any
+ * case.
+ */
+int source_options_read(const char *text, struct log *log,
+			struct source_options *out);
+
+/* Frees the texts of options that were set by the functions above. */
+void source_options_fini(struct source_options *options);
+
+/* Returns the value of an option as text, "" of a flag, in the options or in
+   `out`; NULL: it is not set. */
+const char *source_option_text(const struct source_options *options,
+			       const char *key, char out[32]);
 
 #endif

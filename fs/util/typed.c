@@ -88,6 +88,24 @@ static bool apply_unit(const char *text, size_t size, bool strict, uint64_t *v)
 	return false;
 }
 
+/* Multiplies a number of seconds by "s", "m" or "h". */
+static bool apply_time(const char *text, size_t size, uint64_t *v)
+{
+	uint64_t seconds = *text == 'h' ? 3600 : *text == 'm' ? 60 : 1;
+
+	return size == 1 && strchr("smh", *text) && mul_ok(*v, seconds, v);
+}
+
+/* Multiplies a number by the unit behind it. */
+static bool apply_suffix(const struct typed *type, const char *text,
+			 size_t size, uint64_t *v)
+{
+	if (type->kind == TYPED_TIME)
+		return apply_time(text, size, v);
+	return type->kind == TYPED_SIZE &&
+	       apply_unit(text, size, type->strict, v);
+}
+
 bool typed_parse(const struct typed *type, const char *text, size_t size,
 		 uint64_t *out)
 {
@@ -99,8 +117,7 @@ bool typed_parse(const struct typed *type, const char *text, size_t size,
 	n = read_digits(text, size, type->kind == TYPED_OCTAL ? 8 : 10, &v);
 	if (!n || (type->strict && n > 1 && text[0] == '0'))
 		return false;
-	if (n < size && (type->kind != TYPED_SIZE ||
-			 !apply_unit(text + n, size - n, type->strict, &v)))
+	if (n < size && !apply_suffix(type, text + n, size - n, &v))
 		return false;
 	if (v < type->min || v > type->max)
 		return false;
@@ -114,11 +131,25 @@ bool typed_parse_string(const struct typed *type, const char *text,
 	return typed_parse(type, text, strlen(text), out);
 }
 
+/* Writes seconds: 90s, 5m, 24h. */
+static void time_text(uint64_t v, char out[32])
+{
+	bool hours = v && v % 3600 == 0, minutes = v && v % 60 == 0;
+
+	snprintf(out, 32, "%llu%s",
+		 (unsigned long long)(hours ? v / 3600 : minutes ? v / 60 : v),
+		 hours ? "h" : minutes ? "m" : "s");
+}
+
 /* Writes a number in the notation of this kind: 8, 0777, 16MiB. */
 static void number_text(enum typed_kind kind, uint64_t v, char out[32])
 {
 	size_t i = 0;
 
+	if (kind == TYPED_TIME) {
+		time_text(v, out);
+		return;
+	}
 	while (kind == TYPED_SIZE && v && v % 1024 == 0 &&
 	       i + 1 < ARRAY_LEN(units)) {
 		v /= 1024;
@@ -146,6 +177,7 @@ static const char *const names[] = {
 	[TYPED_NUMBER] = "a whole number",
 	[TYPED_OCTAL] = "an octal number",
 	[TYPED_SIZE] = "a size",
+	[TYPED_TIME] = "a time",
 };
 
 /* Without a limit above. */

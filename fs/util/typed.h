@@ -17,6 +17,8 @@ enum typed_kind {
 	/* Decimal digits, and K, M, G or T for powers of 1024, in either case,
 	   with or without iB: 4096, 512k, 512MiB. */
 	TYPED_SIZE,
+	/* Seconds: decimal digits, and s, m or h: 90, 90s, 5m. */
+	TYPED_TIME,
 	TYPED_WORD, /* the value is the word's index */
 };
 

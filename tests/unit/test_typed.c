@@ -209,6 +209,27 @@ static void texts_need_no_end(void)
 	CHECK(!typed_parse(&colors, "red\0", 4, &v) && v == 77);
 }
 
+static void times_have_units(void)
+{
+	static const struct {
+		const char *text;
+		uint64_t seconds;
+	} good[] = { { "0", 0 },    { "90", 90 },  { "90s", 90 },
+		     { "5m", 300 }, { "1h", 3600 } };
+	static const char *const bad[] = { "",	  "s",	  "5M", "5 m", "1d",
+					   "5ms", "1.5m", "-1", "2h",
+					   "18446744073709551615m" };
+	const struct typed type = { TYPED_TIME, .max = 3600 };
+	uint64_t v;
+
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		CHECK(typed_parse_string(&type, good[i].text, &v));
+		CHECK(v == good[i].seconds);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		CHECK(!typed_parse_string(&type, bad[i], &v));
+}
+
 static const char *expected(struct typed type)
 {
 	static char text[TYPED_EXPECTED_SIZE];
@@ -239,6 +260,8 @@ static void descriptions_have_one_wording(void)
 		 .max = (uint64_t)1 << 46);
 	EXPECTED("a size from 0 to 2048TiB", TYPED_SIZE,
 		 .max = (uint64_t)1 << 51);
+	EXPECTED("a time from 0s to 168h", TYPED_TIME, .max = 7 * 24 * 3600);
+	EXPECTED("a time from 90s to 5m", TYPED_TIME, .min = 90, .max = 300);
 	EXPECTED("one of auto, os, process", TYPED_WORD,
 		 .words = "auto|os|process");
 	EXPECTED("one of a, ab, b", TYPED_WORD, .word_at = letter_at);
@@ -257,6 +280,7 @@ int main(void)
 	sizes_have_units();
 	numbers_are_digits();
 	limits_are_inclusive();
+	times_have_units();
 	octal_digits_end_at_7();
 	strict_texts_have_one_spelling();
 	words_are_whole();
