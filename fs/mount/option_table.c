@@ -8,6 +8,9 @@
 
 #define AT(member) offsetof(struct options, member)
 
+#define STORAGE(key, member, kind, name, text)                                 \
+	{ #key, OPTS_STORAGE, .value = (name), .help = (text) },
+
 static const struct opts_row rows[] = {
 	{ "ro", OPTS_ALWAYS, .help = "Mount read-only (always on)" },
 	{ "nosuid", OPTS_ALWAYS,
@@ -84,9 +87,10 @@ static const struct opts_row rows[] = {
 	{ "verify", OPTS_FLAG, AT(verify),
 	  .help = "Compare all bytes that are read with the checksums in\n"
 		  "DATASET.sums, and fail damaged samples with EIO" },
-	{ "sandbox", OPTS_CHOICE, AT(sandbox),
-	  .help = "Refuse to mount if the kernel cannot confine the\n"
-		  "daemon" },
+	SOURCE_OPTIONS(STORAGE){
+		"sandbox", OPTS_CHOICE, AT(sandbox),
+		.help = "Refuse to mount if the kernel cannot confine the\n"
+			"daemon" },
 	{ "nosandbox", OPTS_CHOICE, AT(sandbox),
 	  .help = "Do not confine the daemon (default: confine it as far\n"
 		  "as the kernel can)" },

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fs/source/options.h"
 #include "fs/util/typed.h"
 
 /* The keys of a sampling spec. NULL: not given. */
@@ -54,6 +55,7 @@ struct options {
 	char *log;
 	char *settings;
 	struct opts_spec spec;
+	struct source_options storage;
 	char **subsets; /* "NAME:FILE" each */
 	size_t num_subsets;
 	/* Operands. */
@@ -65,15 +67,17 @@ struct options {
 #define OPTS_UNSET UINT64_MAX
 
 enum opts_kind {
-	OPTS_MOUNT,  /* bool; passed through to the mount */
-	OPTS_ALWAYS, /* no member: always on */
-	OPTS_FLAG,   /* bool; for the daemon */
-	OPTS_CHOICE, /* const char *: the key of the row that was given last */
-	OPTS_NUMBER, /* uint64_t, of the row's type */
-	OPTS_WORD,   /* char *, owned: a word of the row's type */
-	OPTS_TEXT,   /* char *, owned */
-	OPTS_SPEC,   /* the same, a key of a sampling spec: checked with the
-			dataset */
+	OPTS_MOUNT,   /* bool; passed through to the mount */
+	OPTS_ALWAYS,  /* no member: always on */
+	OPTS_FLAG,    /* bool; for the daemon */
+	OPTS_CHOICE,  /* const char *: the key of the row that was given last */
+	OPTS_NUMBER,  /* uint64_t, of the row's type */
+	OPTS_WORD,    /* char *, owned: a word of the row's type */
+	OPTS_TEXT,    /* char *, owned */
+	OPTS_SPEC,    /* the same, a key of a sampling spec: checked with the
+			 dataset */
+	OPTS_STORAGE, /* a storage option, which <fs/source/options.h> checks;
+			 no member of its own */
 	OPTS_SUBSET, /* the same, or NAME:FILE, which may be given repeatedly */
 };
 

@@ -39,6 +39,7 @@ static const char examples[] =
 	"  betonfs train.beton val.beton mnt && ls mnt/train mnt/val\n"
 	"  betonfs 'train-*.beton' mnt         # files that are one dataset\n"
 	"  betonfs -o order=quasi_random,batch=512 train.beton mnt\n"
+	"  betonfs -o disk=/var/cache/beton https://host/train.beton mnt\n"
 	"  betonfs -o allow_other,log=/var/log/betonfs.log train.beton /mnt\n"
 	"  mount -t fuse.betonfs -o allow_other train.beton /mnt\n"
 	"  fusermount3 -u mnt\n"
@@ -148,6 +149,7 @@ static bool print_row(FILE *out, const struct options *opts,
 {
 	uint64_t number;
 	const char *text;
+	char digits[32];
 
 	switch (row->kind) {
 	case OPTS_MOUNT:
@@ -173,6 +175,13 @@ static bool print_row(FILE *out, const struct options *opts,
 		if (!text)
 			return false;
 		fprintf(out, "%s%s=", before, row->key);
+		name_quote(out, text);
+		return true;
+	case OPTS_STORAGE:
+		text = source_option_text(&opts->storage, row->key, digits);
+		if (!text)
+			return false;
+		fprintf(out, "%s%s%s", before, row->key, *text ? "=" : "");
 		name_quote(out, text);
 		return true;
 	default:

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fs/engine/settings.h"
+#include "fs/files/paths.h"
 #include "fs/order/order.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -126,6 +127,19 @@ static int unknown_word(const struct word *word, struct log *log)
 	return -EINVAL;
 }
 
+static int set_storage(struct options *opts, const struct word *word,
+		       struct log *log)
+{
+	char why[SOURCE_OPTION_WHY_SIZE];
+	int r = source_option_set(&opts->storage, word->at, word->key_size,
+				  word->value, word->value_size, why);
+
+	if (r == -EINVAL)
+		log_error(log, "-o %.*s: %s." SEE_HELP, (int)word->size,
+			  word->at, why);
+	return r;
+}
+
 static int set_word(struct options *opts, const struct word *word,
 		    struct log *log)
 {
@@ -136,6 +150,8 @@ static int set_word(struct options *opts, const struct word *word,
 		return 0;
 	if (!row)
 		return unknown_word(word, log);
+	if (row->kind == OPTS_STORAGE)
+		return set_storage(opts, word, log);
 	if (!row->value != !word->value)
 		return refuse_word(row, word, log);
 	if (!row->value) {
@@ -335,15 +351,23 @@ static int add_dataset(struct options *opts, char *path)
 	return 0;
 }
 
-/* Takes the first path off a list, up to a colon that is not part of "://".
-   "\:" is a colon within a path. The caller frees the path; NULL without
-   memory. */
+/* Returns whether a path ends at a colon. A URL has colons, for example before
+   a port, and so it ends only where a path from the root or a URL follows. */
+static bool is_end(const char *colon, bool is_url)
+{
+	return !is_url || (colon[1] == '/' && colon[2] != '/') ||
+	       paths_is_url(colon + 1);
+}
+
+/* Takes the first path or URL off a list. "\:" is a colon within it. The
+   caller frees it; NULL without memory. */
 static char *next_path(const char **list)
 {
 	const char *s = *list;
 	char *path = malloc(strlen(s) + 1), *out = path;
+	bool is_url = paths_is_url(s);
 
-	for (; path && *s && (*s != ':' || !strncmp(s, "://", 3)); s++) {
+	for (; path && *s && (*s != ':' || !is_end(s, is_url)); s++) {
 		if (s[0] == '\\' && s[1] == ':')
 			s++;
 		*out++ = *s;
@@ -479,6 +503,7 @@ int options_parse(struct options *opts, int argc, char **argv, struct log *log)
 		.jobs = 2,
 	};
 	opterr = 0;
+	r = source_options_read(NULL, log, &opts->storage);
 	while (!r &&
 	       (letter = getopt_long(argc, argv,
 				     helper ? ":o:fnst:vqhV" : ":o:dfsvqhV",
@@ -506,6 +531,7 @@ void options_fini(struct options *opts)
 		if (opts_is_text(row))
 			free(*(char **)opts_member(opts, row));
 	}
+	source_options_fini(&opts->storage);
 	for (size_t i = 0; i < opts->num_subsets; i++)
 		free(opts->subsets[i]);
 	free(opts->subsets);

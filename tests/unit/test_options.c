@@ -89,6 +89,31 @@ static void test_the_keys_of_a_spec_make_one(void)
 	options_fini(&opts);
 }
 
+static void test_storage_options_are_checked_and_shown(void)
+{
+	char line[] = "d m -o connections=8,no_sign,seed=3,retry=2m -o disk=/c";
+	struct options opts;
+	char *text, *spec, *mount;
+
+	CHECK(parse(&opts, line, NULL) == 0);
+	CHECK(opts.storage.connections == 8 && opts.storage.no_sign);
+	CHECK(!strcmp(opts.storage.disk, "/c"));
+	text = opts_text(&opts);
+	spec = opts_spec(&opts);
+	mount = opts_mount(&opts);
+	CHECK(!strcmp(text, "seed=3\nprefetch=2\njobs=2\nconnections=8\n"
+			    "retry=120s\ndisk=/c\nno_sign\n"));
+	CHECK(!strcmp(spec, "seed=3") && !*mount);
+	free(text);
+	free(spec);
+	free(mount);
+	options_fini(&opts);
+	refused("d m -o connections=0", "-o connections=0: expected a whole "
+					"number from 1 to 256. See");
+	refused("d m -o retry", "expected retry=TIME");
+	refused("d m -o no_sign=1", "expected no_sign without a value");
+}
+
 static void test_words_of_fstab_mean_nothing(void)
 {
 	char line[] = "d m -o defaults,ro,nofail,_netdev,x-systemd.automount,"
@@ -123,7 +148,8 @@ static void test_wrong_options_are_refused_by_name(void)
 	refused("d m -o threads=1k", "threads=1k");
 	refused("d m -o workers=1", "did you mean `jobs'?");
 	refused("d m --nosuch", "--nosuch: unknown option");
-	refused("d m -o", "-o: the option needs a value. See 'betonfs --help'.");
+	refused("d m -o",
+		"-o: the option needs a value. See 'betonfs --help'.");
 	refused("d m -o cache_size=1M",
 		"cache_size=1M: expected a size from 16MiB, such as 512MiB");
 	refused("d m -o cache=", "cache=: expected one of auto, os, process");
@@ -243,7 +269,9 @@ static void test_datasets_are_operands_or_a_list(void)
 	datasets_are("a:b:c d", "a|b|c|d|");
 	datasets_are("a:", "a||");
 	datasets_are("a\\:b:c\\d", "a:b|c\\d|");
-	datasets_are("s3://x/y:http://z:8/a", "s3://x/y|http://z|8/a|");
+	datasets_are("s3://x/y:http://z:8/a", "s3://x/y|http://z:8/a|");
+	datasets_are("http://u:p@z:8/a?b=c:d", "http://u:p@z:8/a?b=c:d|");
+	datasets_are("/a:s3://x/y:/b:c", "/a|s3://x/y|/b|c|");
 }
 
 static void test_the_letters_of_mount_are_others(void)
@@ -270,6 +298,7 @@ int main(void)
 	test_options_and_operands_come_in_any_order();
 	test_the_keys_of_a_spec_make_one();
 	test_datasets_are_operands_or_a_list();
+	test_storage_options_are_checked_and_shown();
 	test_words_of_fstab_mean_nothing();
 	test_the_letters_of_mount_are_others();
 	test_wrong_options_are_refused_by_name();

@@ -149,10 +149,108 @@ static void a_list_is_named_by_a_text(void)
 	paths_fini(&paths);
 }
 
+static void ranges_are_numbers(void)
+{
+	static const char *const table[][2] = {
+		{ "s{1..3}", "s1\ns2\ns3\n" },
+		{ "s{08..11}", "s08\ns09\ns10\ns11\n" },
+		{ "{9..10}x", "9x\n10x\n" },
+		{ "{0..1}{a,b}", "0a\n0b\n1a\n1b\n" },
+		{ "{{1..2},z}", "1\n2\nz\n" },
+		{ "{7..7}", "7\n" },
+		{ "{3..1}", "{3..1}\n" },
+		{ "{1..}", "{1..}\n" },
+		{ "{..2}", "{..2}\n" },
+		{ "{1...3}", "{1...3}\n" },
+		{ "{a..c}", "{a..c}\n" },
+		{ "{1..99999999999}", "{1..99999999999}\n" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		CHECK(lists(table[i][0], table[i][1]));
+	CHECK(fails("{0..999999999}", "more than 4096 files") == -E2BIG);
+	CHECK(fails("{0..4096}", "more than 4096 files") == -E2BIG);
+}
+
+static void urls_are_no_paths(void)
+{
+	static const char *const urls[] = {
+		"https://h/a.beton",
+		"http://user:pass@h:80/a?X-Amz-Signature=1",
+		"s3://bucket/a[0].beton",
+		"https://[::1]:8080/a",
+		"https://h/{a}",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
+		char expected[256];
+
+		CHECK(paths_is_url(urls[i]) && !paths_is_pattern(urls[i]));
+		snprintf(expected, sizeof(expected), "%s\n", urls[i]);
+		CHECK(lists(urls[i], expected));
+	}
+	CHECK(!paths_is_url("a/b://c") && !paths_is_url("://c"));
+	CHECK(!paths_is_url("1s://c") && !paths_is_url("s3:/c"));
+	CHECK(!paths_is_url("") && !paths_is_url("s3:"));
+	CHECK(paths_is_pattern("s3://b/{0..1}.beton"));
+	CHECK(lists("s3://b/t-{00..02}.beton?v={a,b}",
+		    "s3://b/t-00.beton?v=a\ns3://b/t-00.beton?v=b\n"
+		    "s3://b/t-01.beton?v=a\ns3://b/t-01.beton?v=b\n"
+		    "s3://b/t-02.beton?v=a\ns3://b/t-02.beton?v=b\n"));
+	CHECK(lists("{s3://b/x?y,none}", "s3://b/x?y\nnone\n"));
+	CHECK(fails("s3://b/*.beton", "a URL has no wildcards") == -EINVAL);
+	CHECK(fails("s3://b/{a,*}", "s3://b/*: a URL has no") == -EINVAL);
+	CHECK(fails("s3://b/*?secret", "s3://b/*: a URL") == -EINVAL);
+}
+
+static void lists_of_urls_have_a_text(void)
+{
+	char *text;
+	struct paths paths;
+
+	CHECK(!paths_list("s3://b/x{0..1}?v=1", &heard, &paths));
+	CHECK(!paths_text(&paths, &text));
+	paths_fini(&paths);
+	CHECK(!strcmp(text, "{s3://b/x0\\?v=1,s3://b/x1\\?v=1}"));
+	CHECK(lists(text, "s3://b/x0?v=1\ns3://b/x1?v=1\n"));
+	free(text);
+}
+
+static void secrets_are_not_public(void)
+{
+	static const char *const table[][2] = {
+		{ "/a/b?c", "/a/b?c" },
+		{ "s3://b/x", "s3://b/x" },
+		{ "https://u:p@h:1/x?q=1#f", "https://h:1/x" },
+		{ "https://u:p@h", "https://h" },
+		{ "https://h?q@r", "https://h" },
+		{ "https://h/x@y", "https://h/x@y" },
+		{ "https://u:p@w@h/x", "https://h/x" },
+		{ "{https://u@h/x\\?q,s3://b/y?z}", "{https://h/x,s3://b/y}" },
+		{ "https://u:p@h/{0..1}.beton?q", "https://h/{0..1}.beton" },
+		{ "https://h/x?a,b=1}", "https://h/x" },
+		{ "{https://h/{a,b}?q,c}", "{https://h/{a,b},c}" },
+		{ "", "" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		char *text = paths_public(table[i][0]);
+
+		if (strcmp(text, table[i][1]))
+			fprintf(stderr, "%s\n", text);
+		CHECK(!strcmp(text, table[i][1]));
+		free(text);
+	}
+}
+
 int main(void)
 {
 	CHECK(mkdtemp(folder) && !chdir(folder));
 	log_init(&heard, hear, NULL);
+	ranges_are_numbers();
+	urls_are_no_paths();
+	lists_of_urls_have_a_text();
+	secrets_are_not_public();
 	a_path_is_itself();
 	braces_are_alternatives_in_order();
 	wildcards_match_names_by_their_bytes();
