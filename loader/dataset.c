@@ -48,10 +48,15 @@ static void on_log(void *arg, enum beton_log_level level, const char *message)
 		d->user_log(d->user_log_arg, level, message);
 }
 
-static int start(struct beton_dataset *d, const char *path)
+static int start(struct beton_dataset *d, const char *path,
+		 const char *storage_options)
 {
-	int r = joined_open(path, NULL, &d->log, &d->ds);
+	struct source_options storage;
+	int r = source_options_read(storage_options, &d->log, &storage);
 
+	if (!r)
+		r = joined_open(path, &storage, &d->log, &d->ds);
+	source_options_fini(&storage);
 	d->is_open = !r;
 	return r;
 }
@@ -81,7 +86,7 @@ int beton_dataset_open(const char *path,
 	if (r)
 		return r;
 	d = create(&o);
-	r = d ? start(d, path) : -ENOMEM;
+	r = d ? start(d, path, o.storage_options) : -ENOMEM;
 	if (!r) {
 		*out = d;
 		return 0;

@@ -377,11 +377,16 @@ static int start_loader(struct beton_loader *l, const char *path,
 		.rank = o->rank,
 		.world_size = o->world_size ? o->world_size : 1,
 	};
+	struct source_options storage;
 	int r;
 
 	if (o->cache)
 		cache_parse_mode(o->cache, &options.choice.mode);
-	r = read_balance(l);
+	r = source_options_read(o->storage_options, &l->log, &storage);
+	storage.memory = source_table_memory(o->cache_size);
+	options.storage = &storage;
+	if (!r)
+		r = read_balance(l);
 	if (!r)
 		r = open_trace(l, o);
 	options.trace = l->trace;
@@ -390,6 +395,7 @@ static int start_loader(struct beton_loader *l, const char *path,
 				   &l->synthetic);
 	if (!r)
 		r = feed_open(path, &options, &l->feed);
+	source_options_fini(&storage);
 	if (!r)
 		r = feed_start(l->feed, o->spec, o->subset);
 	if (!r)

@@ -101,8 +101,11 @@ static void choose_cold(struct cache_choice *t, struct dataset *const *datasets,
 
 	if (t->cold_size != CACHE_COLD_AUTO)
 		return;
-	ratio = shrinks_to(datasets, n);
 	t->cold_size = 0;
+	/* Samples of it would cost a round trip each. */
+	if (cache_has_remote(datasets, n))
+		return;
+	ratio = shrinks_to(datasets, n);
 	if (ratio < cold_worth) {
 		t->cold_size = t->cache_size / 2;
 		t->cache_size -= t->cold_size;
@@ -124,14 +127,26 @@ static uint64_t half_of(const struct memory *memory, char *why, size_t size)
 	return half;
 }
 
+bool cache_has_remote(struct dataset *const *datasets, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (dataset_is_remote(datasets[i]))
+			return true;
+	}
+	return false;
+}
+
 void cache_choose_within(struct cache_choice *t, const struct memory *memory,
 			 struct dataset *const *datasets, size_t n,
 			 char why[CACHE_WHY_SIZE])
 {
 	uint64_t bytes = size_of_all(datasets, n);
+	bool is_remote = cache_has_remote(datasets, n);
 	enum cache_mode mode = t->mode;
 	char *end;
 
+	if (mode == CACHE_AUTO && is_remote)
+		mode = CACHE_PROCESS;
 	if (mode == CACHE_AUTO)
 		mode = (double)bytes <= os_share * (double)memory->available
 			       ? CACHE_OS
@@ -141,6 +156,9 @@ void cache_choose_within(struct cache_choice *t, const struct memory *memory,
 		 names[mode], t->mode == mode ? " as asked" : "", gib(bytes),
 		 gib(memory->available), memory->why);
 	end = why + strlen(why);
+	if (is_remote)
+		end += snprintf(end, (size_t)(why + CACHE_WHY_SIZE - end),
+				"; the kernel caches no URLs");
 	if (mode == CACHE_OS && t->cache_size)
 		snprintf(end, (size_t)(why + CACHE_WHY_SIZE - end),
 			 "; cache_size needs cache=process, and has no effect");

@@ -21,10 +21,11 @@ struct cache_choice {
 	uint64_t cold_size;
 };
 
-enum { CACHE_WHY_SIZE = 320 };
+enum { CACHE_WHY_SIZE = 400 };
 
 /* Replaces the automatic settings by the chosen ones, and writes the reason to
-   `why`. */
+   `why`. The page cache of the kernel holds no bytes of URLs, so the caller
+   refuses CACHE_OS for these. */
 void cache_choose(struct cache_choice *choice, struct dataset *const *datasets,
 		  size_t n, char why[CACHE_WHY_SIZE]);
 /* Chooses the cache for a machine with this memory. */
@@ -32,6 +33,9 @@ void cache_choose_within(struct cache_choice *choice,
 			 const struct memory *memory,
 			 struct dataset *const *datasets, size_t n,
 			 char why[CACHE_WHY_SIZE]);
+
+/* Returns whether a dataset is behind a URL. */
+bool cache_has_remote(struct dataset *const *datasets, size_t n);
 
 /* "auto", "os", "process". */
 const char *cache_mode_name(enum cache_mode mode);

@@ -7,6 +7,7 @@
 
 #include "fs/dataset/custom_field.h"
 #include "fs/dataset/field_names.h"
+#include "fs/files/paths.h"
 #include "fs/source/open.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -309,6 +310,15 @@ void dataset_close(struct dataset *ds)
 const char *dataset_path(const struct dataset *ds)
 {
 	return ds->source->path;
+}
+
+bool dataset_is_remote(const struct dataset *ds)
+{
+	for (size_t i = 0; i < ds->num_parts; i++) {
+		if (paths_is_url(dataset_path(ds->parts[i].ds)))
+			return true;
+	}
+	return paths_is_url(dataset_path(ds));
 }
 
 uint64_t dataset_data_bytes(const struct dataset *ds)

@@ -93,7 +93,11 @@ struct dataset *dataset_new(struct log *log);
 /* Updates two chained hashes of 64 bits with bytes, padded to whole words. */
 void dataset_hash(uint64_t hash[2], const uint8_t *bytes, size_t size);
 
+/* For messages: URLs have neither users nor queries. */
 const char *dataset_path(const struct dataset *ds);
+
+/* Returns whether any of its bytes come over a network by a URL. */
+bool dataset_is_remote(const struct dataset *ds);
 
 /* Returns the bytes of the pages, or of the metadata if there are no pages.
    Divided by the number of samples, this is the mean size of a sample

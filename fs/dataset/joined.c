@@ -137,6 +137,8 @@ static bool is_same_file(const struct dataset *a, const struct dataset *b)
 {
 	const struct stat *x = &a->source->stat, *y = &b->source->stat;
 
+	if (dataset_is_remote(a) || dataset_is_remote(b))
+		return !strcmp(dataset_path(a), dataset_path(b));
 	return x->st_dev == y->st_dev && x->st_ino == y->st_ino;
 }
 
@@ -217,17 +219,18 @@ static int open_parts(struct dataset *ds, const struct paths *paths,
 
 static int join_sources(struct dataset *ds, const char *path)
 {
+	cleanup_free char *shown = paths_public(path);
 	cleanup_free struct source **sources =
 		calloc(ds->num_parts, sizeof(*sources));
 	cleanup_free uint64_t *bases = calloc(ds->num_parts, sizeof(*bases));
 
-	if (!sources || !bases)
+	if (!sources || !bases || !shown)
 		return -ENOMEM;
 	for (size_t i = 0; i < ds->num_parts; i++) {
 		sources[i] = ds->parts[i].ds->source;
 		bases[i] = ds->parts[i].base;
 	}
-	return source_join(sources, bases, ds->num_parts, path, &ds->source);
+	return source_join(sources, bases, ds->num_parts, shown, &ds->source);
 }
 
 /* Depends on the files and their order. */

@@ -761,6 +761,13 @@ static int open_budget(struct engine *e, const struct engine_options *o)
 	uint64_t bytes = half_of_memory();
 
 	e->choice = o->choice;
+	if (e->choice.mode == CACHE_OS &&
+	    cache_has_remote(o->datasets, o->num_datasets)) {
+		log_error(
+			e->log,
+			"cache=os: the kernel caches files, and no URLs: use cache=process or cache=auto");
+		return -EINVAL;
+	}
 	cache_choose(&e->choice, o->datasets, o->num_datasets, e->why);
 	if (e->choice.mode == CACHE_PROCESS)
 		bytes = e->choice.cache_size;

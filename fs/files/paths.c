@@ -343,8 +343,12 @@ static int list_pattern(const char *text, struct log *log, struct paths *out)
 		free(one);
 	}
 	paths_fini(&todo);
-	if (r == -E2BIG)
-		log_error(log, "%s: more than %d files", text, (int)PATHS_MAX);
+	if (r == -E2BIG) {
+		cleanup_free char *shown = paths_public(text);
+
+		log_error(log, "%s: more than %d files", shown ? shown : "",
+			  (int)PATHS_MAX);
+	}
 	return r;
 }
 
@@ -360,7 +364,7 @@ int paths_list(const char *text, struct log *log, struct paths *out)
 	else
 		r = add_path(out, strdup(text));
 	if (r == -ENOMEM)
-		log_error(log, "%s: %s", text, strerror(-r));
+		log_error(log, "list of files: %s", strerror(-r));
 	return r;
 }
 

@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "fs/files/paths.h"
 #include "fs/mount/ending.h"
 #include "fs/mount/log_output.h"
 #include "fs/mount/mountpoint.h"
@@ -26,7 +27,6 @@
 #include "fs/mount/served.h"
 #include "fs/mount/watcher.h"
 #include "fs/util/cleanup.h"
-#include "fs/files/paths.h"
 
 enum {
 	/* Enough for most loads, so that libfuse seldom starts and ends
@@ -464,26 +464,45 @@ static int source_of(const char *path, char out[PATH_MAX])
 static int resolve_pattern(const struct paths *paths, const char *pattern,
 			   struct served_dataset *served)
 {
-	bool is_whole = *pattern == '/' || *pattern == '{';
+	bool is_whole =
+		*pattern == '/' || *pattern == '{' || paths_is_url(pattern);
+	cleanup_free char *shown = paths_public(pattern);
 	char dir[PATH_MAX] = "";
 	int n, r = paths_text(paths, &served->path);
 
+	if (!r && !shown)
+		r = -ENOMEM;
 	if (r)
 		return r;
 	if (!is_whole && !getcwd(dir, sizeof(dir)))
 		return -errno;
 	n = snprintf(served->source, SOURCE_MAX, "%s%s%s", dir, *dir ? "/" : "",
-		     pattern);
+		     shown);
 	if (n >= SOURCE_MAX)
 		strcpy(served->source + SOURCE_MAX - 4, "...");
 	return 0;
 }
 
+static int resolve_url(const char *url, struct served_dataset *served)
+{
+	cleanup_free char *shown = paths_public(url);
+	int n;
+
+	served->path = strdup(url);
+	if (!served->path || !shown)
+		return -ENOMEM;
+	n = snprintf(served->source, SOURCE_MAX, "%s", shown);
+	return n < SOURCE_MAX ? 0 : -ENAMETOOLONG;
+}
+
 static int resolve_path(const char *path, struct served_dataset *served)
 {
 	char real[PATH_MAX];
-	int r = absolute(path, real);
+	int r;
 
+	if (paths_is_url(path))
+		return resolve_url(path, served);
+	r = absolute(path, real);
 	if (r)
 		return r;
 	served->path = strdup(real);
@@ -496,15 +515,20 @@ static int resolve(struct daemon *d, const char *text,
 {
 	bool is_pattern = paths_is_pattern(text);
 	struct paths paths = { 0 };
-	int r = is_pattern ? paths_list(text, &d->log, &paths) : 0;
+	int r = is_pattern || paths_is_url(text)
+			? paths_list(text, &d->log, &paths)
+			: 0;
 
 	if (r)
 		return r;
 	r = is_pattern ? resolve_pattern(&paths, text, served)
 		       : resolve_path(text, served);
 	paths_fini(&paths);
-	if (r)
-		log_error(&d->log, "%s: %s", text, strerror(-r));
+	if (r) {
+		cleanup_free char *shown = paths_public(text);
+
+		log_error(&d->log, "%s: %s", shown ? shown : "", strerror(-r));
+	}
 	return r;
 }
 
@@ -521,10 +545,13 @@ static void name_directories(struct daemon *d)
 	char names[NS_DATASETS_MAX][NAME_DIRECTORY_SIZE];
 	char of_patterns[NS_DATASETS_MAX][NAME_DIRECTORY_SIZE];
 	const char *texts[NS_DATASETS_MAX];
+	char *shown[NS_DATASETS_MAX];
 	size_t n = d->opts.num_datasets;
 
 	for (size_t i = 0; i < n; i++) {
-		texts[i] = d->opts.datasets[i];
+		texts[i] = shown[i] = paths_public(d->opts.datasets[i]);
+		if (!texts[i])
+			texts[i] = "dataset";
 		if (!paths_is_pattern(texts[i]))
 			continue;
 		name_pattern(texts[i], of_patterns[i]);
@@ -533,6 +560,8 @@ static void name_directories(struct daemon *d)
 	name_datasets(texts, n, names);
 	for (size_t i = 0; i < n && n > 1; i++)
 		strcpy(d->served.datasets[i].name, names[i]);
+	for (size_t i = 0; i < n; i++)
+		free(shown[i]);
 }
 
 static int name_served(struct daemon *d)

@@ -8,12 +8,14 @@
 
 #include "fs/dataset/joined.h"
 #include "fs/dataset/verify.h"
+#include "fs/files/paths.h"
 #include "fs/mount/option_text.h"
 #include "fs/util/cleanup.h"
 
 static int open_dataset(struct served *s, struct served_dataset *dataset)
 {
-	int r = joined_open(dataset->path, NULL, s->log, &dataset->ds);
+	int r = joined_open(dataset->path, &s->opts->storage, s->log,
+			    &dataset->ds);
 
 	if (!r && s->opts->verify)
 		r = verify_dataset(dataset->ds);
@@ -70,6 +72,14 @@ static uint32_t num_tops(const struct served *s)
 	return (uint32_t)(num_served(s) + (num_served(s) > 1));
 }
 
+/* All users can read it. */
+static void print_dataset(FILE *out, const struct served_dataset *dataset)
+{
+	cleanup_free char *path = paths_public(dataset->path);
+
+	opts_print(out, "dataset", path ? path : "");
+}
+
 /* The text of .betonfs/options of one dataset or, if `only` is NULL, of the
    root above several. The caller frees it. */
 static char *text_of_options(const struct served *s,
@@ -85,7 +95,7 @@ static char *text_of_options(const struct served *s,
 	fprintf(out, "pid=%d\n", (int)getpid());
 	for (size_t i = 0; i < num_served(s); i++) {
 		if (!only || only == &s->datasets[i])
-			opts_print(out, "dataset", s->datasets[i].path);
+			print_dataset(out, &s->datasets[i]);
 	}
 	opts_print(out, "mountpoint", s->mountpoint);
 	opts_print(out, "directory", only ? only->name : "");
@@ -262,6 +272,8 @@ static int open_engine(struct served *s)
 	for (size_t i = 0; i < num_served(s); i++)
 		datasets[i] = s->datasets[i].ds;
 	r = engine_open(&options, &s->engine);
+	if (r == -EINVAL)
+		return EXIT_USAGE;
 	if (!r)
 		r = note_tiers(s);
 	if (!r)
@@ -269,10 +281,19 @@ static int open_engine(struct served *s)
 	return r ? exit_failed(s->log, "engine", r) : EXIT_OK;
 }
 
+/* Tables of remote datasets may take a part of the cache's memory. */
+static void choose_table_memory(const struct served *s)
+{
+	if (s->opts->cache_size != OPTS_UNSET)
+		s->opts->storage.memory =
+			source_table_memory(s->opts->cache_size);
+}
+
 int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 {
 	int code = EXIT_OK, r;
 
+	choose_table_memory(s);
 	for (size_t i = 0; i < num_served(s) && !code; i++)
 		code = open_dataset(s, &s->datasets[i]);
 	if (!code)

@@ -38,8 +38,9 @@ enum exit_code {
 };
 
 struct served_dataset {
-	char *path; /* absolute, without links; of several files a pattern */
-	char source[PATH_MAX];		/* the same, but a link stays one */
+	char *path; /* absolute, without links; of several files a pattern.
+		       URLs in it may contain secrets */
+	char source[PATH_MAX];		/* public, and a link stays one */
 	char name[NAME_DIRECTORY_SIZE]; /* of its directory; "": the root */
 	struct dataset *ds;
 };

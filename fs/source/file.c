@@ -541,7 +541,7 @@ static const char *open_error(const char *path, int r)
 	if (r == -EISDIR)
 		return "a directory, and neither a .beton file nor a mount of betonfs; mkfs.beton makes a file of a directory of images";
 	if (r == -ENOENT && strstr(path, "://"))
-		return "no file of this machine: copy it here, or mount the store";
+		return "no file, and no URL of a known scheme: expected http, https, s3, gs, az or file";
 	return strerror(-r);
 }
 

@@ -38,6 +38,12 @@ enum {
 	SOURCE_RETRY_MS = 300 * 1000,
 };
 
+/* Returns the bytes for tables beside a cache of a size; 0: not known. */
+static inline uint64_t source_table_memory(uint64_t cache_size)
+{
+	return cache_size ? cache_size / 8 + 1 : 0;
+}
+
 /*
  * A row for each option that users write: key, member, kind, the value's name
  * in help texts (NULL: a flag), and the lines of its help.

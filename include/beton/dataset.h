@@ -69,12 +69,15 @@ struct beton_dataset_options {
 	void *log_arg;
 	char *error; /* receives the reason if opening fails; or NULL */
 	size_t error_size;
+	/* How a URL is read, as in struct beton_loader_options. */
+	const char *storage_options;
 };
 
 /*
  * Opens a dataset FILE. The time does not depend on the number of samples.
  *
- *   path      a file, or a pattern with *, ?, [ or {. All matching files must
+ *   path      a file, a URL (https://, s3://, gs://, az://), or a pattern with
+ *             *, ?, [ or {. All matching files must
  *             have the same fields. They form one dataset, in the order that
  *             betonfs(8) describes.
  *   options   set options->size; NULL is not allowed

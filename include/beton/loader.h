@@ -189,6 +189,15 @@ struct beton_loader_options {
 	 * to another file, and with -EINVAL for a MOUNT without -o verify.
 	 */
 	uint64_t verify;
+	/*
+	 * How the URLs in `path` are read: "key=value,key=value" with the
+	 * storage options of betonfs(8), for example
+	 * "disk=/var/cache/beton,connections=32". Opening fails with -EINVAL
+	 * if a key is unknown or a value is wrong. NULL: the options in
+	 * $BETON_STORAGE_OPTIONS, which also apply to keys that the text lacks.
+	 * Ignored for local files and for a MOUNT.
+	 */
+	const char *storage_options;
 };
 
 /* DLPack's device types. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/files/paths.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/feed/synthetic_text.h"
@@ -18,6 +19,8 @@ int feed_open(const char *path, const struct feed_options *options,
 {
 	if (options->synthetic->samples)
 		return feed_synthetic.open(path, options, out);
+	if (paths_is_url(path))
+		return feed_file.open(path, options, out);
 	for (size_t i = 0; i < ARRAY_LEN(feeds); i++) {
 		int r = feeds[i]->open(path, options, out);
 

@@ -12,6 +12,7 @@
 #include "fs/metrics/rank_figures.h"
 #include "fs/metrics/trace.h"
 #include "fs/order/spec_text.h"
+#include "fs/source/options.h"
 #include "fs/util/log.h"
 #include "loader/feed/batch_view.h"
 #include "loader/util/scratch.h"
@@ -39,6 +40,8 @@ struct feed_options {
 	const char *delivery;
 	/* For a file's engine. */
 	struct cache_choice choice;
+	/* How URLs are read. NULL: the defaults. */
+	const struct source_options *storage;
 	/* Compare what is read with checksums. A mount must have been mounted
 	   so. */
 	bool verify;

@@ -7,6 +7,7 @@
 #include "fs/dataset/joined.h"
 #include "fs/dataset/verify.h"
 #include "fs/engine/engine.h"
+#include "fs/files/paths.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/feed/feed.h"
@@ -120,8 +121,9 @@ static int file_open(const char *path, const struct feed_options *o,
 	f->base.ops = &feed_file;
 	f->base.log = o->log;
 	f->base.delivery = "in-process";
-	f->base.path = strdup(path);
-	r = f->base.path ? joined_open(path, NULL, o->log, &f->ds) : -ENOMEM;
+	f->base.path = paths_public(path);
+	r = f->base.path ? joined_open(path, o->storage, o->log, &f->ds)
+			 : -ENOMEM;
 	if (!r && o->verify)
 		r = verify_dataset(f->ds);
 	options.datasets = &f->ds;
