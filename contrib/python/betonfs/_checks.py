@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,22 @@ def truth(name: str, value: Any) -> bool:
     raise TypeError(f"{name}={shown(value)}: True or False")
 
 
+def is_url(text: str) -> bool:
+    """Return whether a path is a URL."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) is not None
+
+
+def public(text: str) -> str:
+    """Return a path without the users and the queries of URLs, which can be
+    secrets."""
+    if "://" not in text:
+        return text
+    text = re.sub(r"(://)[^/?#]*@", r"\1", text)
+    if is_url(text):
+        return re.sub(r"[?#].*", "", text, flags=re.S)
+    return re.sub(r"\\?[?#](\\.|[^,}\\])*", "", text, flags=re.S)
+
+
 def path(name: str, value: Any, of: str) -> str:
     """Return the path as a string. The TypeError describes it as the path `of`
     a thing."""
@@ -59,6 +76,10 @@ def path(name: str, value: Any, of: str) -> str:
     text: str = os.fsdecode(os.fspath(value))
     if not text or "\0" in text:
         raise ValueError(f"{name}={text!r}: the path of {of}")
+    if isinstance(value, os.PathLike) and re.match(
+            r"(https?|s3|gs|az):/[^/]", text):
+        raise ValueError(f"{name}={public(text)!r}: pathlib removes a slash of "
+                         "a URL: pass the URL as a str")
     return text
 
 

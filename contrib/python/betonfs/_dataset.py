@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _beton
-from ._checks import function, is_whole, path as checked_path, shown
+from ._checks import (function, is_url, is_whole, path as checked_path, public,
+                      shown)
 from ._errors import BetonError, explain, make
-from ._options import check_part, is_part, part_ids
+from ._options import (Storage, check_part, is_part, part_ids,
+                       storage_text)
 from ._ragged import unpacked
 from ._words import known_words, nearest
 
@@ -57,22 +59,27 @@ def file_of(path: str) -> tuple[str, _beton.Dataset]:
     return of, file
 
 
-def _open(path: str) -> _beton.Dataset:
-    """Return `path` if it is a FILE. For a dataset on a MOUNT, return the
-    mounted file."""
-    return file_of(path)[1] if os.path.isdir(path) else _beton.Dataset(path)
+def _open(path: str, storage: str | None) -> _beton.Dataset:
+    """Return `path` if it is a FILE or a URL. For a dataset on a MOUNT, return
+    the mounted file."""
+    return file_of(path)[1] if os.path.isdir(path) \
+        else _beton.Dataset(path, storage)
 
 
-def _opened(path: str) -> _beton.Dataset:
+def _opened(path: str, storage: str | None) -> _beton.Dataset:
+    # A server may not answer.
+    if is_url(path):
+        return _in_thread(lambda: _beton.Dataset(path, storage))
     try:
-        return _open(path)
+        return _open(path, storage)
     except BetonError as e:
         raise explain(e, path) from None
 
 
-def _fields(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+def _fields(path: str | os.PathLike[str],
+            storage: str | None) -> list[dict[str, Any]]:
     if not os.path.isdir(path):
-        return _beton.Dataset(path).fields()
+        return _beton.Dataset(path, storage).fields()
     fields: list[dict[str, Any]] = json.loads(
         _described(path, "dataset.json"))["fields"]
     return fields
@@ -97,13 +104,14 @@ def _in_thread(work: Callable[[], _T]) -> _T:
     return done[0]
 
 
-def field_facts(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+def field_facts(path: str | os.PathLike[str],
+                storage: str | None = None) -> list[dict[str, Any]]:
     """Describe each field by a dict: `name`; `stem`, its form in file names and
     outputs; `type`; and if no loader can read it, the reason as `unusable`.
 
-    `path` is a FILE, or a dataset on a MOUNT.
+    `path` is a FILE, a URL, or a dataset on a MOUNT.
     """
-    return _in_thread(lambda: _fields(path))
+    return _in_thread(lambda: _fields(path, storage))
 
 
 def class_names(fields: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -120,13 +128,15 @@ def _listed(fields: Iterable[dict[str, Any]]) -> str:
     return ", ".join(f"{f['stem']} ({f['type']})" for f in fields)
 
 
-_FILE = "a .beton file, a list of them, or of a dataset on a mount"
+_FILE = "a .beton file or URL, a list of them, or of a dataset on a mount"
 
 
 def _in_list(path: Any) -> str:
     """Return a path as an alternative of a pattern. An existing file stands
     for itself."""
     text = checked_path("path", path, _FILE)
+    if is_url(text) and "{" not in text:
+        return re.sub(r"([}\\,])", r"\\\1", text)
     if os.path.lexists(text) or not re.search(r"[*?[{]", text):
         return re.sub(r"([*?[\]{},\\])", r"\\\1", text)
     return text if "{" in text else text.replace(",", r"\,")
@@ -281,6 +291,9 @@ class Dataset(SampleSequence):
 
             betonfs.Dataset("train.beton", transform=v2.RandomCrop(32))
 
+    storage_options
+        How a URL is read, as in Loader.
+
     The time to open a file does not depend on its size. Many threads and
     children of fork() may use one Dataset at once. It pickles as its path, so it
     works in torch.utils.data.DataLoader with workers. If other files are at that
@@ -294,8 +307,10 @@ class Dataset(SampleSequence):
     def __init__(self, path: Path | Sequence[Path],
                  transform: _Function | None = None,
                  target_transform: _Function | None = None,
-                 transforms: _Function | None = None) -> None:
+                 transforms: _Function | None = None,
+                 storage_options: Storage | None = None) -> None:
         self.path = path_text(path)
+        self._storage = storage_text(storage_options)
         self._open()
         self._transforms = _Transforms(
             [f for f in self._fields if not f["unusable"]], transform,
@@ -309,9 +324,9 @@ class Dataset(SampleSequence):
     def _open(self, fingerprint: str | None = None) -> None:
         """Open the dataset. Raise BetonError if `fingerprint` is not None and the
         path contains another dataset by now."""
-        file = _opened(self.path)
+        file = _opened(self.path, self._storage)
         if fingerprint not in (None, file.fingerprint):
-            raise make(errno.ESTALE, f"{self.path}: another dataset than when "
+            raise make(errno.ESTALE, f"{public(self.path)}: another dataset than when "
                        "it was opened, for files were added or replaced: make "
                        "a new Dataset or Loader")
         self._file = file
@@ -362,7 +377,7 @@ class Dataset(SampleSequence):
         try:
             return self._index[name]
         except KeyError:
-            raise KeyError(f"{self.path} has no field {name!r}; there are "
+            raise KeyError(f"{public(self.path)} has no field {name!r}; there are "
                            + ", ".join(self.fields)
                            + nearest(name, self.fields)) from None
 
@@ -548,12 +563,12 @@ class Dataset(SampleSequence):
                         np.int64)
 
     def __repr__(self) -> str:
-        return f"<betonfs.Dataset {self.path!r}: {len(self)} samples of " \
+        return f"<betonfs.Dataset {public(self.path)!r}: {len(self)} samples of " \
                f"{_listed(self._fields)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return reopen_dataset, (self._file.fingerprint, self.path,
-                                *self._transforms.given)
+                                *self._transforms.given, self._storage)
 
 
 def reopen_dataset(fingerprint: str, *arguments: Any) -> Dataset:

@@ -6,6 +6,8 @@ import errno
 import os
 from typing import Any
 
+from ._checks import public
+
 
 class BetonError(OSError):
     """A dataset, a batch or a mount is unreadable. `errno` is the kind of
@@ -64,7 +66,7 @@ def make(code: int, message: str, path: str | None = None) -> Exception:
     if code in _VALUES:
         return ValueError(message)
     if message == os.strerror(code) and path:
-        message = f"{path}: {message}"
+        message = f"{public(path)}: {message}"
     return _CLASSES.get(code, BetonError)(code, message)
 
 
@@ -74,9 +76,6 @@ def _is_mounted(path: str) -> bool:
 
 def _hint(path: str, code: int | None) -> str:
     """Return advice about a path that is not a dataset."""
-    if code == errno.ENOENT and "://" in path:
-        return "a path is a file of this machine or a dataset on a mount: " \
-            "copy it, or mount the store"
     if code not in (errno.EISDIR, errno.ENOENT, errno.ENOTDIR) \
             or not os.path.isdir(path) or _is_mounted(path):
         return ""

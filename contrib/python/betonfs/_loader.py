@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _beton, _tensors
 from ._batch import Maker
-from ._checks import shown, truth
+from ._checks import public, shown, truth
 from ._dataset import (Dataset, Path, SampleSequence, class_names, field_facts,
                        path_text, reopen_dataset)
 from ._epochs import Epoch, Epochs
 from ._errors import BetonError, explain, make
-from ._options import (Subset, SubsetFile, batch_size_of, device_text,
-                       length_array, seed_of, spec_keys, spec_text,
+from ._options import (Storage, Subset, SubsetFile, batch_size_of, device_text,
+                       length_array, seed_of, spec_keys, spec_text, storage_text,
                        tell_ignored, why_empty)
 from ._pipeline import Pipeline, pipeline_text, tell_mistakes
 from ._pool import Pool
@@ -84,13 +84,14 @@ def _functions(transforms: object) -> tuple[Callable[[Any], Any], ...]:
     return tuple(given)
 
 
-def _lengths(path: str, lengths: str | ArrayLike | None) -> Any:
+def _lengths(path: str, lengths: str | ArrayLike | None,
+             storage: str | None) -> Any:
     """Return the lengths by which to sort the samples, one for each."""
     if lengths is None:
         return None
     if isinstance(lengths, str):
         try:
-            return Dataset(path).sizes(lengths)
+            return Dataset(path, storage_options=storage).sizes(lengths)
         except (KeyError, ValueError) as e:
             raise ValueError(f"lengths={lengths!r}: {e.args[0]}") from None
     return length_array(lengths)
@@ -230,6 +231,12 @@ class Loader(Epochs):
         FILE.sums, which ``fsck.beton --sums FILE`` makes. Samples in a damaged
         part of the file fail; `on_error` selects how. A MOUNT must have been mounted
         with ``-o verify`` (default: False).
+    storage_options
+        How a URL is read: a dict or a text of the storage options of
+        betonfs(8), such as {"disk": "/var/cache/beton", "connections": 32}.
+        Credentials are no options: they come from the environment and from
+        ~/.aws, see beton-remote(7). Options that are not given come from
+        BETON_STORAGE_OPTIONS. Local files ignore them (default: None).
 
     Raises
     ------
@@ -309,6 +316,7 @@ class Loader(Epochs):
         source: str | None = None,
         pinned: int = 0,
         verify: bool = False,
+        storage_options: Storage | None = None,
         shuffle: bool | None = None,
         num_workers: int | None = None,
         generator: Any = None,
@@ -328,6 +336,7 @@ class Loader(Epochs):
         del arguments["self"]
         self._arguments = arguments
         self.path = path_text(path)
+        self._storage = storage_text(storage_options)
         self._pid = os.getpid()
         self.rank, self.world_size = place(rank, world_size)
         as_tuple = _choice("batch", batch, ("dict", "tuple")) == 1
@@ -369,7 +378,7 @@ class Loader(Epochs):
                        if pad is None else pad, _PADS)
         self.transforms = _functions(transforms)
         self._pool = Pool(self.transforms)
-        with SubsetFile(subset, weights, _lengths(self.path, lengths)) as part:
+        with SubsetFile(subset, weights, _lengths(self.path, lengths, self._storage)) as part:
             self._core = self._open(
                 part,
                 spec=spec_text(spec, order=order, batch=batch_size, seed=seed,
@@ -378,6 +387,7 @@ class Loader(Epochs):
                 subset=part.file, device=device_text(device),
                 source=source, cache=cache, delivery=delivery, job=job,
                 cache_size=cache_size, cold_size=cold_size, pinned=pinned, verify=verify,
+                storage_options=self._storage,
                 epoch=epoch, prefetch=prefetch, rank=self.rank,
                 workers=workers if num_workers is None else num_workers,
                 world_size=self.world_size, on_error=error, no_padding=pads == 1,
@@ -390,7 +400,7 @@ class Loader(Epochs):
         self._maker = Maker(tuple(o["name"] for o in self._outputs),
                             tuple(o["is_list"] for o in self._outputs)
                             if any(o["ragged"] for o in self._outputs) else (),
-                            convert, as_tuple, self.path)
+                            convert, as_tuple, public(self.path))
         # Also close the loaders when the program ends.
         self._finalizer = weakref.finalize(self, self._core.close)
         tell_ignored(spec, self.spec)
@@ -404,7 +414,8 @@ class Loader(Epochs):
 
     def _open(self, part: SubsetFile, **options: Any) -> _beton.Loader:
         try:
-            self._text = pipeline_text(self._arguments["pipeline"], self.path)
+            self._text = pipeline_text(self._arguments["pipeline"], self.path,
+                                       self._storage)
             core = _beton.Loader(self.path, pipeline=self._text, **options)
         except ValueError as e:
             raise ValueError(part.named(str(e))) from None
@@ -428,7 +439,7 @@ class Loader(Epochs):
             not info["steps"] and "drop_last=1" in info["spec"]
         if empty:
             given = None if part.ids is None else len(part.ids)
-            self._refuse_empty(f"{self.path}: " + why_empty(
+            self._refuse_empty(f"{public(self.path)}: " + why_empty(
                 info["spec"], info["samples"], given, info["batches"],
                 self.world_size))
 
@@ -587,7 +598,8 @@ class Loader(Epochs):
         state = self.state_dict()
         if state.get("source") == _SYNTHETIC:
             raise AttributeError("synthetic data has no samples one by one")
-        dataset = reopen_dataset(state["fingerprint"], self.path)
+        dataset = reopen_dataset(state["fingerprint"], self.path, None, None,
+                                 None, self._storage)
         if self._ids is not None:
             return Samples(dataset, self._ids)
         if "subset=" in self.spec:
@@ -599,7 +611,7 @@ class Loader(Epochs):
     def classes(self) -> list[str]:
         """Names of the classes by label, as in Dataset.classes, or [] if the
         dataset has none."""
-        return class_names(field_facts(self.path))
+        return class_names(field_facts(self.path, self._storage))
 
     @property
     def spec(self) -> str:
@@ -640,14 +652,14 @@ class Loader(Epochs):
 
     def __repr__(self) -> str:
         if self._core.closed:
-            return f"<betonfs.Loader {self.path!r}: closed>"
+            return f"<betonfs.Loader {public(self.path)!r}: closed>"
         info = self._core.info()
         outputs = ", ".join(
             f"{o['name']} {o['dtype']}"
             f"{'[ragged]' if o['ragged'] and not o['is_list'] else list(o['shape'])}"
             for o in self._core.outputs())
         rank = f", rank {self.rank} of {self.world_size}" if self.world_size > 1 else ""
-        return (f"<betonfs.Loader {self.path!r}: {info['spec']}; "
+        return (f"<betonfs.Loader {public(self.path)!r}: {info['spec']}; "
                 f"{info['steps']} batches of {outputs}; "
                 f"{info['workers']} workers{rank}>")
 

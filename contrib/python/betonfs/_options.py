@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +26,9 @@ class Part(Protocol):
 
 Subset = str | range | slice | Iterable[int] | Part
 
+# As pandas and fsspec have it: options of how a URL is read.
+Storage = str | Mapping[str, Any]
+
 _IDENTIFIER = re.compile(r"[\w.+-]+", re.ASCII)
 
 # Greatest number of samples of a dataset, see beton(5).
@@ -34,6 +37,28 @@ _SAMPLES_MAX = 1 << 36
 # Keys of a spec, and the orders that use them.
 _ORDERS_OF = {"block": "quasi_random", "window": "quasi_random",
               "num_samples": "weighted", "bucket": "bucketed"}
+
+
+def _storage_value(key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return f"{key}=true" if value else f"{key}=false"
+    if not isinstance(value, (str, int, os.PathLike)):
+        raise TypeError(f"storage_options={{{key!r}: {shown(value)}}}: a text, "
+                        "a whole number or a bool")
+    text = os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+    return f"{key}=" + text.replace(",", r"\,")
+
+
+def storage_text(options: Storage | None) -> str | None:
+    """Return storage options as the library takes them."""
+    if options is None or isinstance(options, str):
+        return options
+    if not isinstance(options, Mapping):
+        raise TypeError(f"storage_options={shown(options)}: a dict, such as "
+                        '{"disk": "/var/cache/beton"}, or a text, such as '
+                        '"disk=/var/cache/beton,connections=32"')
+    return ",".join(_storage_value(str(key), value)
+                    for key, value in options.items() if value is not None)
 
 
 def spec_keys(spec: str | None) -> list[str]:

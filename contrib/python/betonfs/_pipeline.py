@@ -282,7 +282,8 @@ def _statements(pipeline: Mapping[Any, Any], fields: _Fields) -> list[str]:
     return lines
 
 
-def pipeline_text(pipeline: Pipeline | None, path: str) -> str | None:
+def pipeline_text(pipeline: Pipeline | None, path: str,
+                  storage: str | None = None) -> str | None:
     """Return the pipeline string of a dict, which has one statement per output.
 
     {"image": "center_crop(224)"} is the field `image`, cropped: a text that does
@@ -297,4 +298,4 @@ def pipeline_text(pipeline: Pipeline | None, path: str) -> str | None:
     if not isinstance(pipeline, Mapping):
         return _text(cast(Text, pipeline))
     # End a comment at the end of a string with a newline.
-    return "\n".join(_statements(pipeline, _Fields(field_facts(path))))
+    return "\n".join(_statements(pipeline, _Fields(field_facts(path, storage))))

@@ -33,7 +33,8 @@ static struct beton_dataset *of(PyObject *self)
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args,
 			     PyObject *kwargs)
 {
-	static const char *const names[] = { "path", NULL };
+	static const char *const names[] = { "path", "storage_options",
+					     NULL };
 	struct beton_dataset_options o = {
 		.size = sizeof(o),
 		.log = note,
@@ -42,8 +43,9 @@ static PyObject *dataset_new(PyTypeObject *type, PyObject *args,
 	PyObject *path = NULL;
 	int r;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&", (char **)names,
-					 PyUnicode_FSConverter, &path))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|z", (char **)names,
+					 PyUnicode_FSConverter, &path,
+					 &o.storage_options))
 		return NULL;
 	d = (struct dataset *)PyType_GenericAlloc(type, 0);
 	if (!d) {

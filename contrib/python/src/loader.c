@@ -296,7 +296,7 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 		"source",    "cache",	   "delivery", "job",	   "cache_size",
 		"cold_size", "pinned",	   "epoch",    "workers",  "prefetch",
 		"rank",	     "world_size", "on_error", "callback", "no_padding",
-		"verify",    NULL
+		"verify",    "storage_options", NULL
 	};
 	struct number n[] = {
 		[CACHE_SIZE] = { .name = "cache_size",
@@ -319,7 +319,7 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 	int on_error = 0, callback = 0, no_padding = 0, verify = 0;
 
 	if (!PyArg_ParseTupleAndKeywords(
-		    args, kwargs, "O&|$zzzzO&O&O&O&O&O&O&O&O&O&O&O&ippp",
+		    args, kwargs, "O&|$zzzzO&O&O&O&O&O&O&O&O&O&O&O&ipppz",
 		    (char **)names, PyUnicode_FSConverter, path, &o->spec,
 		    &o->subset, &o->pipeline, &o->device, text_convert, &source,
 		    text_convert, &cache, text_convert, &delivery, text_convert,
@@ -327,7 +327,8 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 		    &n[COLD_SIZE], number_convert, &n[PINNED], number_convert,
 		    &n[EPOCH], number_convert, &n[WORKERS], number_convert,
 		    &n[PREFETCH], number_convert, &n[RANK], number_convert,
-		    &n[WORLD], &on_error, &callback, &no_padding, &verify))
+		    &n[WORLD], &on_error, &callback, &no_padding, &verify,
+		    &o->storage_options))
 		return -1;
 	o->source = source.value;
 	o->cache = cache.value;

@@ -17,7 +17,8 @@ import torch
 from .. import BetonError
 from .. import Loader as _Loader
 from .. import Ragged
-from .._options import quoted
+from .._checks import is_url, public
+from .._options import Storage, quoted
 from ._chain import ARRAY, BYTES, IMAGE, SCALAR, Chain, Files
 from ._stages import Batch, Decoding, Pooled, Stages
 from .decoders import Decoder, ResizedCropRGBImageDecoder, sizes_differ
@@ -245,7 +246,8 @@ class Loader:
         Threads. Below 1: one per usable CPU.
     os_cache
         True: read through the system's page cache; False: through a cache of
-        its own, of bounded size; not given: as it fits into memory.
+        its own, of bounded size; not given: as it fits into memory. A URL
+        always has a cache of its own.
     order
         OrderOption.SEQUENTIAL, RANDOM, QUASI_RANDOM, or a TraversalOrder.
     distributed
@@ -271,6 +273,8 @@ class Loader:
         name -> field: further outputs of a field, as FFCV-SSL has them.
     on_error
         Samples that cannot be read: "raise", or "zero".
+    storage_options
+        How a URL is read, as in betonfs.Loader.
 
     A subclass may have its own __iter__, next_traversal_order(), or __init__
     that sets reader, memory_manager, graph and so on itself. Its batches are
@@ -287,6 +291,7 @@ class Loader:
     _outputs: list[_Output] = []
     on_error = "raise"
     _cache: str | None = None
+    _storage_options: Storage | None = None
     custom_field_mapper: Mapping[str, str] = {}
 
     def __init__(
@@ -309,6 +314,7 @@ class Loader:
         path: str | os.PathLike[str] | None = None,
         custom_field_mapper: Mapping[str, str] | None = None,
         on_error: str = "raise",
+        storage_options: Storage | None = None,
     ) -> None:
         fname = path if fname is None else fname
         if fname is None or batch_size is None:
@@ -336,10 +342,11 @@ class Loader:
         self.recompile = recompile
         self.on_error = on_error
         self.next_epoch = 0
-        self.reader = Reader(self.fname, custom_fields)
+        self.reader = Reader(self.fname, custom_fields, storage_options)
         self._indices = None if indices is None else _numbers(indices)
         self._os_cache = os_cache
-        self._cache = _cache(os_cache)
+        self._cache = None if is_url(self.fname) else _cache(os_cache)
+        self._storage_options = storage_options
         Compiler.set_num_threads(self.num_workers)
         self.traversal_order = self._order(order, order_kwargs)
         self.pipeline_specs = self._specs(pipelines)
@@ -483,7 +490,7 @@ class Loader:
             raise ValueError(
                 f"field {output.field!r}: {type(decoder).__name__} reads the "
                 f"dataset's file, not the mount: {e}: give the Loader the "
-                f"file of {self.fname}, where this process can read "
+                f"file of {public(self.fname)}, where this process can read "
                 "it") from None
         read = self.memory_manager.compile_reader()
         for op in output.ops:
@@ -679,6 +686,7 @@ class Loader:
             subset=samples,
             workers=self.num_workers, prefetch=self.batches_ahead,
             tensors="torch", epoch=epoch, cache=self._cache,
+            storage_options=self._storage_options,
             on_error=self.on_error, **{
                 "transforms": self._pooled(), "drop_last": drop_last,
                 "pad": "drop" if order == "sequential" else "repeat",

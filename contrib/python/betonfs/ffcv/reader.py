@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -12,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _beton
+from .._checks import is_url, public
 from .._dataset import file_of
+from .._options import Storage, storage_text
 from .fields import field_of
 from .fields.base import Field
 
@@ -33,11 +36,14 @@ class Reader:
     shows."""
 
     def __init__(self, fname: str | os.PathLike[str],
-                 custom_handlers: Mapping[str, type[Field]] = {}) -> None:
+                 custom_handlers: Mapping[str, type[Field]] = {},
+                 storage_options: Storage | None = None) -> None:
         self.file_name = os.fspath(fname)
-        self.is_file = not os.path.isdir(self.file_name)
-        if self.is_file:
-            dataset = _beton.Dataset(self.file_name)
+        is_remote = is_url(self.file_name)
+        self.is_file = not is_remote and not os.path.isdir(self.file_name)
+        if self.is_file or is_remote:
+            dataset = _beton.Dataset(self.file_name,
+                                     storage_text(storage_options))
             self.num_samples = dataset.samples
             self.fields = dataset.fields()
         else:
@@ -74,6 +80,9 @@ class Reader:
     @functools.cached_property
     def data_file(self) -> str:
         """OSError: that of a mount is not to be read here."""
+        if is_url(self.file_name):
+            raise OSError(errno.EREMOTE, f"{public(self.file_name)}: the "
+                          "tables of a URL are no file: use betonfs.Dataset")
         return self.file_name if self.is_file else file_of(self.file_name)[0]
 
     @property
