@@ -298,7 +298,7 @@ static int enter_sandbox(struct daemon *d)
 	int r;
 
 	let_go_of_directory(d);
-	r = sandbox_enter(d->served.sandbox);
+	r = sandbox_enter(d->served.sandbox, served_is_remote(&d->served));
 	return r ? exit_failed(&d->log, "sandbox", r) : EXIT_OK;
 }
 

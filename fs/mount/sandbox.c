@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <execinfo.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdint.h>
@@ -20,6 +21,7 @@
 
 #ifndef SYS_landlock_create_ruleset
 #	define SYS_landlock_create_ruleset 444
+#	define SYS_landlock_add_rule 445
 #	define SYS_landlock_restrict_self 446
 #endif
 
@@ -51,44 +53,55 @@ static int landlock_version(void)
 			    RULESET_VERSION);
 }
 
-#if SANDBOX_IS_WATCHED
-#	include <fcntl.h>
-#	include <linux/landlock.h>
+enum {
+	RULE_PATH_BENEATH = 1,
+	FS_READ_FILE = 1 << 2,
+	FS_READ_DIR = 1 << 3,
+	NET_CONNECT = 1 << 1,
+};
+
+struct path_beneath {
+	uint64_t allowed;
+	int32_t parent_fd;
+} __attribute__((packed));
+
+static int allow_path(int ruleset, const char *path, uint64_t access)
+{
+	cleanup_fd int fd = open(path, O_PATH | O_CLOEXEC);
+	const struct path_beneath rule = { access, fd };
+
+	return syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule,
+		       0)
+		       ? -errno
+		       : 0;
+}
 
 /* For sanitizers: the threads and the memory of the process, and the names of
    functions in reports. */
-static int allow_reading(int ruleset)
+static int allow_reports(int ruleset)
 {
-	static const char *const paths[] = { "/proc", "/usr", "/lib",
-					     "/proc/self/exe" };
+	static const char *const paths[] = { "/proc", "/usr", "/lib" };
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(paths) && !r; i++) {
-		cleanup_fd int fd = open(paths[i], O_PATH | O_CLOEXEC);
-		struct landlock_path_beneath_attr rule = {
-			.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE,
-			.parent_fd = fd,
-		};
-
-		if (i < ARRAY_LEN(paths) - 1)
-			rule.allowed_access |= LANDLOCK_ACCESS_FS_READ_DIR;
-		if (syscall(SYS_landlock_add_rule, ruleset,
-			    LANDLOCK_RULE_PATH_BENEATH, &rule, 0))
-			r = -errno;
-	}
-	return r;
+	for (size_t i = 0; i < ARRAY_LEN(paths) && !r; i++)
+		r = allow_path(ruleset, paths[i], FS_READ_FILE | FS_READ_DIR);
+	return r ? r : allow_path(ruleset, "/proc/self/exe", FS_READ_FILE);
 }
-#else
-static int allow_reading(int ruleset)
+
+/*
+ * Without a network there are no rules. Memory that has no path is outside of
+ * landlock, and so /proc/self/fd still opens a memfd. With a network all files
+ * can be read, as far as their modes permit: those of the resolver, of TLS and
+ * of credentials may be anywhere, and may be replaced.
+ */
+static int allow_reading(int ruleset, bool network)
 {
-	(void)ruleset;
-	return 0;
+	if (network)
+		return allow_path(ruleset, "/", FS_READ_FILE | FS_READ_DIR);
+	return SANDBOX_IS_WATCHED ? allow_reports(ruleset) : 0;
 }
-#endif
 
-/* There are no rules. Memory that has no path is outside of landlock, and so
-   /proc/self/fd still opens a memfd. */
-static int give_up_paths(void)
+static int give_up_paths(bool network)
 {
 	struct ruleset all = { 0 };
 	int version = landlock_version(), r;
@@ -101,11 +114,13 @@ static int give_up_paths(void)
 		all.ports |= versions[i].added.ports;
 		all.scopes |= versions[i].added.scopes;
 	}
+	if (network)
+		all.ports &= ~(uint64_t)NET_CONNECT;
 	/* Older kernels accept a longer struct whose end is zero. */
 	fd = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof(all), 0);
 	if (fd < 0)
 		return -errno;
-	r = allow_reading(fd);
+	r = allow_reading(fd, network);
 	if (r)
 		return r;
 	return syscall(SYS_landlock_restrict_self, fd, 0) ? -errno : 0;
@@ -119,7 +134,7 @@ static bool has_seccomp(void)
 	struct sock_fprog program;
 
 	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) ||
-	    sandbox_calls(&program))
+	    sandbox_calls(false, &program))
 		return false;
 	free(program.filter);
 	return true;
@@ -130,12 +145,12 @@ static bool has_seccomp(void)
  * kernels before 5.16 slow down all code of the process, against attacks by
  * code that the process runs for others; the daemon runs none.
  */
-static int give_up_calls(void)
+static int give_up_calls(bool network)
 {
 	const unsigned flags =
 		SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
 	struct sock_fprog program;
-	int r = sandbox_calls(&program);
+	int r = sandbox_calls(network, &program);
 
 	if (r)
 		return r;
@@ -176,7 +191,7 @@ static void load_early(void)
 	backtrace(&frame, 1);
 }
 
-int sandbox_enter(enum sandbox_layers layers)
+int sandbox_enter(enum sandbox_layers layers, bool network)
 {
 	int r = 0;
 
@@ -187,8 +202,8 @@ int sandbox_enter(enum sandbox_layers layers)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
 	if (layers & SANDBOX_LANDLOCK)
-		r = give_up_paths();
+		r = give_up_paths(network);
 	if (!r && layers & SANDBOX_SECCOMP)
-		r = give_up_calls();
+		r = give_up_calls(network);
 	return r;
 }

@@ -10,8 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -199,6 +201,49 @@ static const struct call calls[] = {
 #endif
 };
 
+/* Calls of libcurl, the resolver and TLS. The resolver falls back to its own
+   code without a socket of AF_UNIX or AF_NETLINK. */
+static const struct call network_calls[] = {
+	CALL_IF(socket, 0, ~0u, AF_INET),
+	CALL_IF(socket, 0, ~0u, AF_INET6),
+	CALL_IF(socketpair, 0, ~0u, AF_UNIX), /* wakes its own thread */
+	CALL(connect),
+	CALL(sendto),
+	CALL(sendmmsg),
+	CALL(recvmmsg),
+	CALL(shutdown),
+	CALL(getsockname),
+	CALL(getpeername),
+	CALL(eventfd2),
+	CALL_IF(ioctl, 1, ~0u, FIONREAD),
+	CALL_IF(ioctl, 1, ~0u, FIONBIO),
+	CALL_IF(fcntl, 1, ~0u, F_GETFL),
+	CALL_IF(fcntl, 1, ~0u, F_SETFL),
+	CALL_IF(fcntl, 1, ~0u, F_GETFD),
+	CALL_IF(fcntl, 1, ~0u, F_SETFD),
+	CALL(uname),
+
+	/* Files of the resolver, certificates, credentials. */
+	CALL_IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
+	CALL(newfstatat),
+	CALL(statx),
+	CALL(getdents64),
+	CALL(readlinkat),
+
+	/* The disk tier, whose files are open. */
+	CALL(fdatasync),
+	CALL(fsync),
+	CALL(fstatfs),
+	CALL(pwritev),
+#ifdef __x86_64__
+	CALL_IF(open, 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
+	CALL(stat),
+	CALL(lstat),
+	CALL(access),
+	CALL(readlink),
+#endif
+};
+
 enum {
 	HEAD = 4,	  /* instructions before the rows */
 	PER_CALL_MAX = 6, /* of a row */
@@ -263,9 +308,11 @@ static struct sock_filter *put_call(struct sock_filter *at,
 	}
 }
 
-int sandbox_calls(struct sock_fprog *out)
+int sandbox_calls(bool network, struct sock_fprog *out)
 {
-	const size_t most = HEAD + ARRAY_LEN(calls) * PER_CALL_MAX + TAIL;
+	const size_t num_network = network ? ARRAY_LEN(network_calls) : 0;
+	const size_t num = ARRAY_LEN(calls) + num_network;
+	const size_t most = HEAD + num * PER_CALL_MAX + TAIL;
 	/* Numbers of x32 have a bit of their own, and so are in no row. */
 	const struct sock_filter head[HEAD] = {
 		LOAD(arch),
@@ -284,6 +331,8 @@ int sandbox_calls(struct sock_fprog *out)
 	at = put(filter, head, HEAD);
 	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
 		at = put_call(at, &calls[i]);
+	for (size_t i = 0; i < num_network; i++)
+		at = put_call(at, &network_calls[i]);
 	at = put(at, tail, TAIL);
 	out->filter = filter;
 	out->len = (unsigned short)(at - filter);

@@ -10,10 +10,13 @@
 #	define SANDBOX_IS_WATCHED 0
 #endif
 
+#include <stdbool.h>
+
 struct sock_fprog;
 
-/* The program allows the calls of a table and refuses all others with EPERM.
-   The caller frees its `filter`. -ENOMEM; -ENOSYS: not for this machine. */
-int sandbox_calls(struct sock_fprog *out);
+/* The program allows the calls of a table, with `network` also those that read
+   URLs, and refuses all others with EPERM. The caller frees its `filter`.
+   -ENOMEM; -ENOSYS: not for this machine. */
+int sandbox_calls(bool network, struct sock_fprog *out);
 
 #endif

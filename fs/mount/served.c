@@ -319,6 +319,15 @@ int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 	return r ? exit_failed(s->log, "operations", r) : EXIT_OK;
 }
 
+bool served_is_remote(const struct served *s)
+{
+	for (size_t i = 0; i < num_served(s); i++) {
+		if (dataset_is_remote(s->datasets[i].ds))
+			return true;
+	}
+	return false;
+}
+
 int served_start(struct served *s)
 {
 	int r = engine_start(s->engine);

@@ -69,6 +69,8 @@ int exit_failed(struct log *log, const char *what, int r);
  * INIT calls `ready`.
  */
 int served_open(struct served *served, void (*ready)(void *arg), void *arg);
+/* Returns whether a dataset is behind a URL. */
+bool served_is_remote(const struct served *served);
 /* Starts the threads; served_open() starts none. Returns an exit
    code. */
 int served_start(struct served *served);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/sched.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -41,6 +42,7 @@ static int file, listener, caller, other;
 static struct sockaddr_un address;
 static socklen_t address_size;
 static pid_t victim;
+static bool with_network;
 
 #define CHECK_REFUSED(call)                                                    \
 	do {                                                                   \
@@ -62,7 +64,7 @@ static void run(enum sandbox_layers layers, void (*check)(void))
 
 	CHECK(child >= 0);
 	if (!child) {
-		CHECK(!sandbox_enter(layers));
+		CHECK(!sandbox_enter(layers, with_network));
 		check();
 		_exit(0);
 	}
@@ -346,10 +348,73 @@ static void signals_of_its_own_come(void)
 
 /* Each of them runs with each layer alone, too. */
 static void (*const works[])(void) = {
-	open_files_are_read,	 threads_work,		threads_can_be_canceled,
-	memory_is_made_and_shared, connections_are_taken, times_pass,
+	open_files_are_read,	 threads_work,
+	threads_can_be_canceled, memory_is_made_and_shared,
+	connections_are_taken,	 times_pass,
 	signals_of_its_own_come,
 };
+
+/* --- datasets behind URLs --- */
+
+static void servers_are_reached(void)
+{
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6,
+				   .sin6_addr = IN6ADDR_LOOPBACK_INIT,
+				   .sin6_port = 1 };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), pair[2];
+
+	CHECK(fd >= 0 && !close(fd));
+	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK(fd >= 0 || errno == EAFNOSUPPORT);
+	if (fd >= 0)
+		CHECK(connect(fd, (struct sockaddr *)&at, sizeof(at)) == -1 &&
+		      !is_refusal(errno));
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	CHECK(fcntl(pair[0], F_SETFL, O_NONBLOCK) == 0);
+}
+
+static void files_are_read(void)
+{
+	int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+	char byte;
+
+	CHECK(fd >= 0 && read(fd, &byte, 1) == 1);
+	CHECK(!access("/etc/passwd", R_OK));
+}
+
+static void servers_cannot_be_made(void)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	CHECK(fd >= 0);
+	CHECK_REFUSED(bind(fd, (struct sockaddr *)&any, sizeof(any)));
+	CHECK_REFUSED(socket(AF_UNIX, SOCK_STREAM, 0));
+	CHECK_REFUSED(socket(AF_PACKET, SOCK_RAW, 0));
+	CHECK_REFUSED(socket(AF_NETLINK, SOCK_RAW, 0));
+}
+
+static void run_network(enum sandbox_layers layers)
+{
+	with_network = true;
+	for (size_t i = 0; i < ARRAY_LEN(works); i++)
+		run(layers, works[i]);
+	run(layers, servers_are_reached);
+	run(layers, files_are_read);
+	run(layers, files_to_write_cannot_be_opened);
+	if (layers & SANDBOX_LANDLOCK)
+		run(layers, no_file_can_be_opened_to_read_and_write);
+	run(layers, programs_cannot_be_started);
+	if (layers & SANDBOX_SECCOMP) {
+		run(layers, servers_cannot_be_made);
+		run(layers, names_cannot_be_changed);
+		run(layers, others_get_no_signals);
+		run(layers, processes_cannot_be_made);
+		run(layers, memory_cannot_be_executed);
+		run(layers, memory_of_others_stays_theirs);
+	}
+	with_network = false;
+}
 
 /* --- all of them --- */
 
@@ -416,6 +481,8 @@ int main(void)
 		run_all(SANDBOX_SECCOMP);
 	if (offered == SANDBOX_ALL)
 		run_all(SANDBOX_ALL);
+	run_network(SANDBOX_NONE | (offered & SANDBOX_SECCOMP));
+	run_network(offered);
 	kill(victim, SIGKILL);
 	waitpid(victim, NULL, 0);
 	unlink(path);
