@@ -90,9 +90,9 @@ static int allow_reports(int ruleset)
 
 /*
  * Without a network there are no rules. Memory that has no path is outside of
- * landlock, and so /proc/self/fd still opens a memfd. With a network all files
- * can be read, as far as their modes permit: those of the resolver, of TLS and
- * of credentials may be anywhere, and may be replaced.
+ * landlock, and so /proc/self/fd still opens a memfd. If there is a network, the
+ * daemon can read every file that its user can, because the files of the
+ * resolver, of TLS and of credentials may be anywhere, and may be replaced.
  */
 static int allow_reading(int ruleset, bool network)
 {

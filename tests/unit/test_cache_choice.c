@@ -42,10 +42,13 @@ static int read_pages(struct source *source, void *buf, size_t size,
 static const struct source_ops source_ops = { .name = "pages",
 					      .read = read_pages };
 
+static char local[] = "a.beton", remote[] = "https://h/a.beton";
+
 static void set_up(struct fixture *f, uint64_t file_size, uint64_t pages)
 {
 	memset(f, 0, sizeof(*f));
 	f->source.ops = &source_ops;
+	f->source.path = local;
 	f->pages_end = FIRST_PAGE + pages;
 	for (size_t i = 0; i < DATASETS; i++) {
 		f->datasets[i].source = &f->source;
@@ -113,6 +116,22 @@ static void large_datasets_get_a_process_cache(void)
 	/* The sum of all datasets overflows 64 bits. */
 	t = choose(&f, (struct cache_choice){ .cold_size = 0 }, DATASETS);
 	CHECK(t.mode == CACHE_PROCESS);
+}
+
+static void urls_get_a_process_cache(void)
+{
+	struct fixture f;
+	struct cache_choice t;
+
+	set_up(&f, 4096, HUGE_FILE);
+	f.source.path = remote;
+	f.shrinks = true;
+	t = choose(&f, (struct cache_choice){ .cold_size = CACHE_COLD_AUTO },
+		   1);
+	CHECK(t.mode == CACHE_PROCESS && t.cache_size && !t.cold_size);
+	CHECK(strstr(f.why, "the kernel caches no URLs") && !f.reads);
+	t = choose(&f, (struct cache_choice){ CACHE_PROCESS, 96 * MIB, 7 }, 1);
+	CHECK(t.cache_size == 96 * MIB && t.cold_size == 7);
 }
 
 /* As in a small control group: the other half is for the process itself. */
@@ -220,6 +239,7 @@ int main(void)
 	small_datasets_use_the_page_cache();
 	large_datasets_get_a_process_cache();
 	half_of_little_memory_is_less();
+	urls_get_a_process_cache();
 	a_request_is_granted();
 	compressible_datasets_get_a_cold_tier();
 	unreadable_datasets_get_no_cold_tier();
