@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "fs/net/secret.h"
 #include "fs/remote/retry.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
@@ -376,8 +377,8 @@ static int take_bytes(struct net_transfer *t, const void *data, size_t size)
 static void free_attempt(struct attempt *a)
 {
 	for (size_t i = 0; i < a->target.num_secrets; i++)
-		free(a->target.secrets[i]);
-	free(a->target.url);
+		secret_free(&a->target.secrets[i]);
+	secret_free(&a->target.url);
 	free(a);
 }
 

@@ -12,7 +12,7 @@ import pytest
 import keystore
 import make
 from conftest import BUILD, DEADLINE
-from servers import KEY, SECRET
+from servers import KEY, SECRET, Nginx, need
 
 BETON, READER = BUILD / "beton", BUILD / "test_remote_reader"
 ODD_KEYS = 500
@@ -197,6 +197,41 @@ def test_signature(store, tmp_path):
     assert check_reads("s3://bucket/k", static(tmp_path, keys, server),
                        100) == ""
     assert not server.refused and server.served
+
+
+class Cache(Nginx):
+    """Keeps slices of objects."""
+
+    def __init__(self, folder, upstream):
+        super().__init__(folder, upstream=upstream, extra="""
+      slice 1m;
+      proxy_cache slices;
+      proxy_cache_key $uri$slice_range;
+      proxy_cache_valid 206 1h;
+      proxy_set_header Range $slice_range;""")
+
+    def config(self, *args):
+        text = super().config(*args).replace("proxy_buffering off;", "")
+        return text.replace(
+            "  sendfile on;", f"  proxy_cache_path {self.folder}/cache "
+            "keys_zone=slices:1m use_temp_path=off;\n  sendfile on;")
+
+
+def test_cache_between(closing, running, tmp_path):
+    """A proxy that asks for other ranges breaks no signature."""
+    need("nginx")
+    keys = keystore.Keys()
+    data = bytes(range(256)) * (20 << 10)
+    server = closing(keystore.Store(data, keys))
+    server.host = "127.0.0.1"
+    nginx = running(Cache, server)
+    env = static(tmp_path, keys, server)
+    env["AWS_ENDPOINT_URL"] = f"http://{nginx.host}:{nginx.port}"
+    for _ in range(2):
+        done = subprocess.run([READER, "s3://bucket/k", "0.5"], env=env,
+                              text=True, capture_output=True, timeout=60)
+        assert not done.returncode and not done.stderr, done.stderr
+    assert not server.refused and server.served <= 6
 
 
 def test_region_of_the_answer(store, tmp_path):
