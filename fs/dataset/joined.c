@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "fs/files/paths.h"
-#include "fs/source/file.h"
+#include "fs/source/join.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 

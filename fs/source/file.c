@@ -600,26 +600,15 @@ int file_source_open(const char *path, struct log *log, struct source **out)
 
 /* --- several files --- */
 
-/* Restricts `all` to users who may also read this file. If the file has
-   another owner or group, users of one class of `all` may be of any class
-   of the file. */
-static void restrict_stat(struct stat *all, const struct stat *st)
+bool file_source_is(const struct source *source)
 {
-	mode_t mode = st->st_mode;
-	mode_t other = mode & mode >> 3 & mode >> 6 & 0007;
-
-	if (st->st_uid != all->st_uid || st->st_gid != all->st_gid)
-		mode = (mode & S_IFMT) | other << 6 | other << 3 | other;
-	all->st_mode &= mode;
-	if (st->st_mtim.tv_sec > all->st_mtim.tv_sec)
-		all->st_mtim = st->st_mtim;
+	return source->ops == &file_ops;
 }
 
-int source_join(struct source *const *sources, const uint64_t *bases, size_t n,
-		const char *path, struct source **out)
+int file_source_join(struct source *const *sources, const uint64_t *bases,
+		     size_t n, const char *path, struct source **out)
 {
 	struct file_source *s = new_source(path, sources[0]->log);
-	struct stat *all;
 
 	if (!s)
 		return -ENOMEM;
@@ -630,13 +619,8 @@ int source_join(struct source *const *sources, const uint64_t *bases, size_t n,
 		return -ENOMEM;
 	}
 	s->num_pieces = n;
-	all = &s->base.stat;
-	*all = sources[0]->stat;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
 		s->pieces[i] = (struct piece){ file_of(sources[i]), bases[i] };
-		restrict_stat(all, &sources[i]->stat);
-	}
-	all->st_size = (off_t)bases[n - 1] + sources[n - 1]->stat.st_size;
 	*out = &s->base;
 	return 0;
 }

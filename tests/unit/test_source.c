@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fs/source/file.h"
+#include "fs/source/join.h"
 #include "fs/source/open.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
