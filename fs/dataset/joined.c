@@ -5,9 +5,12 @@
 #include <stdlib.h>
 
 #include "fs/files/paths.h"
+#include "fs/net/net.h"
+#include "fs/net/url.h"
 #include "fs/source/join.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/thread.h"
 
 /* --- formats --- */
 
@@ -137,8 +140,10 @@ static bool is_same_file(const struct dataset *a, const struct dataset *b)
 {
 	const struct stat *x = &a->source->stat, *y = &b->source->stat;
 
+	/* Queries, which may name objects, are no part of the path. */
 	if (dataset_is_remote(a) || dataset_is_remote(b))
-		return !strcmp(dataset_path(a), dataset_path(b));
+		return !strcmp(dataset_path(a), dataset_path(b)) &&
+		       x->st_size == y->st_size;
 	return x->st_dev == y->st_dev && x->st_ino == y->st_ino;
 }
 
@@ -196,23 +201,112 @@ static int add_part(struct dataset *ds, struct dataset *part)
 	return r;
 }
 
+/* --- opening the files --- */
+
+enum {
+	/* Remote files that are opened at a time. */
+	OPENERS_MAX = 16,
+};
+
+struct opening {
+	const struct paths *paths;
+	struct source_options options;
+	struct log *log;
+	struct dataset **files;	   /* NULL: not open */
+	atomic_uint_fast64_t next; /* file that no thread has taken */
+	atomic_int result;	   /* of the first failure */
+};
+
+static void *open_some(void *arg)
+{
+	struct opening *o = arg;
+	uint64_t i;
+	int r, none = 0;
+
+	while (!atomic_load(&o->result)) {
+		i = atomic_fetch_add(&o->next, 1);
+		if (i >= o->paths->num)
+			break;
+		r = dataset_open(o->paths->at[i], &o->options, o->log,
+				 &o->files[i]);
+		if (r)
+			atomic_compare_exchange_strong(&o->result, &none, r);
+	}
+	return NULL;
+}
+
+static bool has_url(const struct paths *paths)
+{
+	for (size_t i = 0; i < paths->num; i++) {
+		if (url_is(paths->at[i]))
+			return true;
+	}
+	return false;
+}
+
+/* The caller's thread works, too; threads that cannot start are left out. */
+static void open_remote(struct opening *o)
+{
+	pthread_t others[OPENERS_MAX - 1];
+	size_t n = 0;
+
+	while (n + 1 < o->paths->num && n < ARRAY_LEN(others) &&
+	       !thread_start(&others[n], open_some, o))
+		n++;
+	open_some(o);
+	while (n)
+		pthread_join(others[--n], NULL);
+}
+
+/* The files share connections, and the memory for tables. */
+static int share_options(struct opening *o)
+{
+	struct source_options *to = &o->options;
+
+	to->memory = (to->memory ? to->memory : SOURCE_MEMORY) / o->paths->num;
+	return to->net ? (net_ref(to->net), 0) : net_open(o->log, &to->net);
+}
+
+static int open_all(struct opening *o)
+{
+	int r;
+
+	if (!has_url(o->paths)) {
+		open_some(o);
+		return atomic_load(&o->result);
+	}
+	r = share_options(o);
+	if (r)
+		return r;
+	open_remote(o);
+	net_unref(o->options.net);
+	return atomic_load(&o->result);
+}
+
 static int open_parts(struct dataset *ds, const struct paths *paths,
 		      const struct source_options *options)
 {
-	struct dataset *part;
-	int r = 0;
+	const struct source_options defaults = { 0 };
+	cleanup_free struct dataset **files =
+		calloc(paths->num, sizeof(*files));
+	struct opening o = {
+		.paths = paths,
+		.options = options ? *options : defaults,
+		.log = ds->log,
+		.files = files,
+	};
+	int r;
 
 	ds->parts = calloc(paths->num, sizeof(*ds->parts));
-	if (!ds->parts)
+	if (!ds->parts || !files)
 		return -ENOMEM;
-	for (size_t i = 0; i < paths->num && !r; i++) {
-		r = dataset_open(paths->at[i], options, ds->log, &part);
+	r = open_all(&o);
+	for (size_t i = 0; i < paths->num; i++) {
+		if (files[i])
+			files[i]->tables = paths->num;
+		r = r ? r : add_part(ds, files[i]);
 		if (r)
-			return r;
-		part->tables = paths->num;
-		r = add_part(ds, part);
-		if (r)
-			dataset_close(part);
+			dataset_close(files[i]);
 	}
 	return r;
 }
