@@ -181,18 +181,21 @@ static void try_again(struct fetch *f, int error, const char *why,
 		      uint64_t after_s)
 {
 	struct remote *r = f->remote;
-	int64_t now = clock_ns();
+	int64_t now = clock_ns(), wake, last;
 
 	if (!f->failures++)
 		f->failed_ns = now;
+	last = f->failed_ns + (int64_t)r->retry_ms * 1000000;
 	add(&r->counts.retries, 1);
 	atomic_store(&r->counts.last_error, -error);
-	if (now - f->failed_ns >= (int64_t)r->retry_ms * 1000000) {
+	if (now >= last) {
 		give_up(f, error, why);
 		return;
 	}
 	outage_fails(&r->outage, now, why);
-	f->wake_ns = now + retry_delay_ns(f->failures, after_s, &r->rng);
+	wake = now + retry_delay_ns(f->failures, after_s, &r->rng);
+	/* The last attempt is at the end of the time. */
+	f->wake_ns = wake < last ? wake : last;
 }
 
 static void slow_down(struct remote *r, const char *why)
@@ -795,10 +798,22 @@ static unsigned count_waiting(const struct remote *r)
 	return n;
 }
 
+/* Quantiles cost some us, so compute them now and then. */
+static void publish_tail(struct remote *r)
+{
+	struct remote_counts *c = &r->counts;
+
+	if (r->num_published++ % 64)
+		return;
+	atomic_store(&c->p50_ns, (uint64_t)tail_first_quantile(&r->tail, 0.5));
+	atomic_store(&c->p99_ns, (uint64_t)tail_first_quantile(&r->tail, 0.99));
+}
+
 static void publish(struct remote *r)
 {
 	struct remote_counts *c = &r->counts;
 
+	publish_tail(r);
 	atomic_store(&c->rate, (uint64_t)depth_rate(&r->depth));
 	atomic_store(&c->latency_ns, (uint64_t)r->depth.latency_ns);
 	atomic_store(&c->target, r->depth.target);
@@ -841,6 +856,8 @@ static void pump(struct remote *r)
 	while (wake_one(r, now) || hedge_one(r, now))
 		;
 	begin_fetches(r);
+	if (!r->depth.ceiling)
+		r->is_throttled = false;
 	set_timer(r);
 	publish(r);
 }

@@ -127,6 +127,7 @@ struct remote {
 	struct attempt *attempts;
 	unsigned num_active;
 	unsigned num_attempts;
+	unsigned num_published;
 	bool is_stale;
 	bool has_version;  /* attempts name the version */
 	bool is_throttled; /* which is logged */

@@ -14,7 +14,7 @@
 
 enum {
 	/* A URL that is wrong should not keep its user waiting. */
-	OPEN_RETRY_MS = 10 * 1000,
+	OPEN_RETRY_MS = 5 * 1000,
 	IN_FLIGHT_MAX = 256 << 20,
 };
 

@@ -7,6 +7,7 @@
 #define TESTS_UNIT_SERVER_H
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -45,7 +46,7 @@ struct server {
 	uint64_t size;
 	const char *etag; /* with quotes; NULL: none */
 	bool is_honest;	  /* answers 412 if If-Match differs */
-	int status;
+	atomic_int status;
 	const char *location;
 	const char *extra; /* a header line with \r\n */
 	enum fault (*script)(struct server *server, unsigned index,
@@ -285,6 +286,8 @@ static inline void *server_accept(void *arg)
 
 	while ((fd = accept(s->fd, NULL, NULL)) >= 0) {
 		atomic_fetch_add(&s->connections, 1);
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 },
+			   sizeof(int));
 		CHECK(s->num_threads < 1024);
 		c = malloc(sizeof(*c));
 		CHECK(c);

@@ -278,6 +278,43 @@ static void test_faults(void)
 	survives(FAULT_OK_RANGE, 0);
 	survives(FAULT_NO_ETAG, 1);
 	survives(FAULT_GARBAGE, 1);
+	survives(FAULT_STALL, 1);
+	survives(FAULT_STALL_MID, 1);
+}
+
+static enum fault limited(struct server *s, unsigned index, uint64_t first)
+{
+	(void)s, (void)first;
+	return index > 20 && index < 60 && index % 2 ? FAULT_STATUS
+						     : FAULT_NONE;
+}
+
+static enum fault one_is_slow(struct server *s, unsigned index, uint64_t first)
+{
+	(void)s, (void)first;
+	return index == 150 ? FAULT_STALL : FAULT_NONE;
+}
+
+/* A request that a thread waits for, and that is late, is sent again before the
+   limits end it. */
+static void test_hedge(void)
+{
+	struct server s = { .size = SIZE,
+			    .etag = "\"v1\"",
+			    .script = one_is_slow };
+	struct source_net_stats stats;
+	struct source *source;
+	struct heard h;
+
+	server_start(&s);
+	source = open_server(&s, &h, 5000);
+	for (unsigned i = 0; i < 200; i++)
+		CHECK(!read_range(source, MB + i * 1000, 10000));
+	CHECK(source_net_stats(source, &stats));
+	CHECK(stats.hedges >= 1 && stats.stalls == 0);
+	CHECK(stats.hedge_bytes < 3 * 12000 && !h.lines);
+	source_close(source);
+	server_stop(&s);
 }
 
 /* The object is replaced before each request in turn: on a server that checks
@@ -400,6 +437,39 @@ static void test_many(void)
 	source_wait_idle(&many.wait);
 	CHECK(!atomic_load(&many.failed));
 	CHECK(atomic_load(&s.faults) > 40);
+	for (unsigned i = 0; i < MANY; i++)
+		free(ones[i].buf);
+	source_close(source);
+	source_wait_fini(&many.wait);
+	server_stop(&s);
+	free(ones);
+}
+
+/* The server refuses requests: fewer at a time, one line, and all bytes. */
+static void test_throttled(void)
+{
+	struct server s = {
+		.size = SIZE, .etag = "\"v1\"", .status = 503, .script = limited
+	};
+	struct one *ones = calloc(MANY, sizeof(*ones));
+	struct source_net_stats stats;
+	struct many many = { 0 };
+	struct source *source;
+	struct heard h;
+
+	CHECK(ones);
+	server_start(&s);
+	source = open_server(&s, &h, 20000);
+	source_wait_init(&many.wait);
+	for (unsigned i = 0; i < MANY; i++) {
+		ones[i].many = &many;
+		submit_one(source, &ones[i], MB + i * PART, PART, false);
+	}
+	source_wait_idle(&many.wait);
+	CHECK(!atomic_load(&many.failed) && source_net_stats(source, &stats));
+	CHECK(stats.throttled == 20 && stats.retries == 20);
+	CHECK(h.lines == 1 && heard_has(&h, "limits the rate of requests"));
+	CHECK(stats.target_bytes < 4 * MB);
 	for (unsigned i = 0; i < MANY; i++)
 		free(ones[i].buf);
 	source_close(source);
@@ -566,6 +636,8 @@ int main(void)
 	test_faults();
 	test_replaced();
 	test_many();
+	test_hedge();
+	test_throttled();
 	test_cancel(true);
 	test_cancel(false);
 	test_outage();
