@@ -264,6 +264,19 @@ static int (*const places[])(struct look *look, struct session *out) = {
 	by_profile_files, by_container,	   by_instance,
 };
 
+static int try_place(struct look *look, size_t i, struct session *out)
+{
+	struct finder *finder = look->finder;
+	int r;
+
+	if (finder->place && finder->place != i + 1)
+		return -ENOENT;
+	r = places[i](look, out);
+	if (!r)
+		finder->place = i + 1;
+	return r;
+}
+
 static int check_profile(struct look *look)
 {
 	const struct finder *finder = look->finder;
@@ -289,7 +302,7 @@ int finder_find(struct finder *finder, struct search *search,
 	if (!r) {
 		r = -ENOENT;
 		for (size_t i = 0; i < ARRAY_LEN(places) && r == -ENOENT; i++)
-			r = places[i](&look, out);
+			r = try_place(&look, i, out);
 	}
 	if (r == -ENOENT)
 		search_fails(search, r,

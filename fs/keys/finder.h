@@ -11,7 +11,9 @@
  *	6. the metadata service of an EC2 instance; for Google's storage, that
  *	   of a Google machine
  *
- * If the caller names a profile, 1 and 3 are skipped.
+ * If the caller names a profile, 1 and 3 are skipped. Once a place had a
+ * session, no other one is searched, so that a file that is being written, or a
+ * service that is down, changes no identity.
  */
 #ifndef FS_KEYS_FINDER_H
 #define FS_KEYS_FINDER_H
@@ -26,6 +28,7 @@ struct finder {
 	bool is_google;
 	char *profile;	/* in use */
 	bool is_named;	/* by the caller */
+	size_t place;	/* 1 + that of the last session; 0: none yet */
 	bool is_static; /* the last session came from variables */
 	char *region;	/* NULL: none is configured */
 	char *endpoint; /* of S3; NULL: the service's own */

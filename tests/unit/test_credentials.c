@@ -375,6 +375,29 @@ static void files_are_read_again(void)
 	credentials_close(c);
 }
 
+/* The instance has another identity than the file. */
+static void no_other_place_is_searched(void)
+{
+	struct refusal invalid = refusal_of(403, "InvalidAccessKeyId");
+	struct credentials *c;
+	uint64_t version;
+
+	begin();
+	give("A1", 3600);
+	fake_set(&fake, fake.files, "/home/me/.aws/credentials",
+		 "[default]\naws_access_key_id=F1\naws_secret_access_key=X");
+	c = open_s3();
+	CHECK(!credentials_wait(c, 10000));
+	CHECK(signs_with(c, "=F1/", &version));
+	fake_set(&fake, fake.files, "/home/me/.aws/credentials", "");
+	CHECK(credentials_refused(c, version, &invalid));
+	CHECK(credentials_wait(c, 50) == -ETIMEDOUT && !fake.num_fetches);
+	fake_set(&fake, fake.files, "/home/me/.aws/credentials",
+		 "[default]\naws_access_key_id=F2\naws_secret_access_key=X");
+	wait_for(c, "=F2/");
+	credentials_close(c);
+}
+
 static void clocks_are_corrected(void)
 {
 	struct refusal skewed = refusal_of(403, "RequestTimeTooSkewed");
@@ -544,6 +567,7 @@ int main(void)
 	refused_sessions_are_renewed_once();
 	variables_cannot_be_renewed();
 	files_are_read_again();
+	no_other_place_is_searched();
 	clocks_are_corrected();
 	buckets_move();
 	header_files();
