@@ -888,7 +888,7 @@ int disk_open(struct source *inner, const struct tier_identity *identity,
 
 bool disk_stats(const struct source *source, struct disk_stats *out)
 {
-	const struct disk_source *d;
+	struct disk_source *d;
 	uint64_t size;
 	int off;
 
@@ -907,6 +907,7 @@ bool disk_stats(const struct source *source, struct disk_stats *out)
 		.misses = atomic_load(&d->misses),
 		.filled = atomic_load(&d->fill.filled),
 		.skipped = atomic_load(&d->fill.skipped),
+		.waiting = disk_fill_waiting(&d->fill),
 		.dropped = atomic_load(&d->store.dropped),
 		.is_writer = off != TIER_READER,
 		.why = tier_off_text(off),

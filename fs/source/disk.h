@@ -48,6 +48,7 @@ struct disk_stats {
 	uint64_t misses;  /* bytes read from the inner source for readers */
 	uint64_t filled;  /* bytes read from it while the link was idle */
 	uint64_t skipped; /* bytes not stored because the disk was slow */
+	uint64_t waiting; /* bytes that wait to be written */
 	uint64_t dropped; /* pages that were damaged */
 	bool is_writer;	  /* this process fills the tier */
 	const char *why;  /* why it is not filled, or "" */

@@ -122,6 +122,12 @@ void disk_fill_put(struct disk_fill *fill, uint64_t first,
 	pthread_cond_signal(&fill->changed);
 }
 
+uint64_t disk_fill_waiting(struct disk_fill *fill)
+{
+	scoped_lock(&fill->lock);
+	return (uint64_t)fill->queue.used * TIER_PAGE;
+}
+
 /* --- pages that no reader requested --- */
 
 static bool is_idle(const struct disk_fill *fill)

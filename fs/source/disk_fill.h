@@ -68,4 +68,7 @@ void disk_fill_idle(struct disk_fill *fill);
 void disk_fill_put(struct disk_fill *fill, uint64_t first,
 		   const struct iovec *iov, size_t skip, size_t size);
 
+/* Returns the bytes that wait to be written. */
+uint64_t disk_fill_waiting(struct disk_fill *fill);
+
 #endif
