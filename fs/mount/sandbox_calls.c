@@ -233,6 +233,7 @@ static const struct call network_calls[] = {
 	/* The disk tier, whose files are open. */
 	CALL(fdatasync),
 	CALL(fsync),
+	CALL(flock), /* to become the writer */
 	CALL(fstatfs),
 	CALL(pwritev),
 #ifdef __x86_64__

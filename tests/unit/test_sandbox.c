@@ -16,12 +16,14 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -38,7 +40,7 @@
 
 static char path[] = "/tmp/test_sandbox_XXXXXX";
 /* Open before the sandbox. */
-static int file, listener, caller, other;
+static int file, listener, caller, other, tier;
 static struct sockaddr_un address;
 static socklen_t address_size;
 static pid_t victim;
@@ -394,12 +396,27 @@ static void servers_cannot_be_made(void)
 	CHECK_REFUSED(socket(AF_NETLINK, SOCK_RAW, 0));
 }
 
+/* Its files are open. */
+static void a_disk_tier_is_filled(void)
+{
+	struct statvfs space;
+
+	CHECK(!flock(tier, LOCK_EX | LOCK_NB));
+	CHECK(!fstatvfs(tier, &space) && space.f_blocks);
+	CHECK(!ftruncate(tier, 0) && !ftruncate(tier, 8192));
+	CHECK(pwrite(tier, "page", 4, 4096) == 4);
+	CHECK(!fallocate(tier, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+			 4096) ||
+	      errno == EOPNOTSUPP);
+}
+
 static void run_network(enum sandbox_layers layers)
 {
 	with_network = true;
 	for (size_t i = 0; i < ARRAY_LEN(works); i++)
 		run(layers, works[i]);
 	run(layers, servers_are_reached);
+	run(layers, a_disk_tier_is_filled);
 	run(layers, files_are_read);
 	run(layers, files_to_write_cannot_be_opened);
 	if (layers & SANDBOX_LANDLOCK)
@@ -458,6 +475,8 @@ static void open_all(void)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		wait_indefinitely(NULL);
 	}
+	tier = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	CHECK(tier >= 0);
 }
 
 static void names_report_the_layers(void)
