@@ -213,9 +213,20 @@ static int copy_existing(struct appender *a, const struct appender_setup *setup)
 static int open_writer(struct appender *a, const struct appender_setup *setup)
 {
 	uint64_t old = a->ds ? a->ds->format.samples : 0;
-	int r = writer_open(setup->path, a->ds ? a->fields : setup->fields,
-			    setup->num_fields, old + setup->num_samples,
-			    a->page_size, a->log, &a->writer);
+	int r = writer_begin(
+		&(struct writer_setup){
+			.path = setup->path,
+			.fields = a->ds ? a->fields : setup->fields,
+			.num_fields = setup->num_fields,
+			.num_samples = old + setup->num_samples,
+			.page_size = a->page_size,
+			.options = setup->options,
+			.poll = setup->poll,
+			.arg = setup->arg,
+			.sums = setup->sums,
+			.log = a->log,
+		},
+		&a->writer);
 
 	if (r || !a->ds)
 		return r;

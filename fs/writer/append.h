@@ -22,11 +22,14 @@ struct appender_setup {
 	uint64_t num_samples; /* at most so many are appended */
 	uint32_t page_size;   /* 0 only with `exists`: that of the dataset */
 	bool exists;	      /* add to the dataset at `path` */
+	/* How a URL is reached; NULL: the defaults. */
+	const struct source_options *options;
 	/* Called again and again while the samples of the existing dataset are
-	   copied; a result other than 0 ends that and is returned. NULL: none.
-	 */
+	   copied, and while a server lets the appender wait; a result other
+	   than 0 ends that and is returned. NULL: none. */
 	int (*poll)(void *arg);
 	void *arg;
+	struct sums *sums; /* of struct output_setup */
 	struct log *log;
 };
 

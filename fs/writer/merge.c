@@ -396,6 +396,18 @@ static void close_all(struct merge *m)
 
 /* --- the copy ------------------------------------------------------------ */
 
+static int show_progress(const struct merge *m)
+{
+	const struct merge_options *o = m->options;
+
+	return o->progress ? o->progress(o->arg, m->done, m->samples) : 0;
+}
+
+static int poll_progress(void *arg)
+{
+	return show_progress(arg);
+}
+
 static int open_writer(struct merge *m)
 {
 	uint64_t given = m->options->page_size;
@@ -405,16 +417,18 @@ static int open_writer(struct merge *m)
 			  m->out, (unsigned long long)given);
 		return -EINVAL;
 	}
-	return writer_open(m->out, m->fields, m->num_fields, m->samples,
-			   (uint32_t)(given ? given : m->page_size), m->log,
-			   &m->writer);
-}
-
-static int show_progress(const struct merge *m)
-{
-	const struct merge_options *o = m->options;
-
-	return o->progress ? o->progress(o->arg, m->done, m->samples) : 0;
+	return writer_begin(
+		&(struct writer_setup){
+			.path = m->out,
+			.fields = m->fields,
+			.num_fields = m->num_fields,
+			.num_samples = m->samples,
+			.page_size = (uint32_t)(given ? given : m->page_size),
+			.poll = poll_progress,
+			.arg = m,
+			.log = m->log,
+		},
+		&m->writer);
 }
 
 /* Like cp, lets the kernel read farther ahead. */
@@ -479,19 +493,19 @@ static int copy_parts(struct merge *m)
 
 static int run(struct merge *m, struct merge_result *result)
 {
-	struct stat st;
+	uint64_t size = 0;
 	int r = open_writer(m);
 
 	if (!r && m->appends)
 		writer_expect(m->writer, &m->parts->ds->source->stat);
 	r = r ? r : copy_parts(m);
-	r = r ? r : writer_finish(&m->writer);
+	r = r ? r : writer_finish_size(&m->writer, &size);
 	if (r)
 		return r;
 	*result = (struct merge_result){
 		.files = m->num_parts,
 		.samples = m->samples,
-		.size = stat(m->out, &st) ? 0 : (uint64_t)st.st_size,
+		.size = size,
 	};
 	return 0;
 }

@@ -28,8 +28,9 @@ struct merge_options {
 	/* Do not renumber integers; the class names are those of the first file
 	   that has any. */
 	bool keep_numbers;
-	/* Called now and then with the number of samples. -errno ends the merge
-	   and is not logged. NULL: none. */
+	/* Called now and then with the number of samples; again and again with
+	   the same one while a server lets the merge wait. -errno ends the
+	   merge and is not logged. NULL: none. */
 	int (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *arg;
 };

@@ -33,8 +33,8 @@ static int flush_buffer(struct pages *p)
 	p->buffered = 0;
 	if (!size)
 		return 0;
-	return outfile_write(p->file, p->buffer, size,
-			     p->end - p->pending.size - size);
+	return output_write(p->file, p->buffer, size,
+			    p->end - p->pending.size - size);
 }
 
 /* Reads the beginning of the pending range into the buffer. */
@@ -63,8 +63,8 @@ static int64_t copy_pending(struct pages *p)
 	int64_t n = 0;
 
 	if (fd >= 0)
-		n = outfile_copy(p->file, fd, at, min_u64(from->size, left),
-				 p->end - from->size);
+		n = output_copy(p->file, fd, at, min_u64(from->size, left),
+				p->end - from->size);
 	if (n > 0) {
 		from->off += (uint64_t)n;
 		from->size -= (uint64_t)n;
@@ -112,7 +112,7 @@ int pages_put(struct pages *p, const void *bytes, uint64_t size)
 	if (r)
 		return r;
 	if (size > BUFFER_SIZE) {
-		r = outfile_write(p->file, bytes, size, p->end);
+		r = output_write(p->file, bytes, size, p->end);
 	} else {
 		memcpy(p->buffer + p->buffered, bytes, size);
 		p->buffered += size;

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "fs/source/source.h"
-#include "fs/files/outfile.h"
+#include "fs/writer/output.h"
 
 /* Bytes of a source. */
 struct pages_range {
@@ -23,7 +23,7 @@ struct pages_range {
 
 /* Zero-initialize. */
 struct pages {
-	struct outfile *file;
+	struct output *file;
 	uint64_t end;	 /* of all bytes; the caller sets the first offset */
 	uint8_t *buffer; /* the bytes before those of `pending` */
 	size_t buffered;

@@ -16,7 +16,7 @@ static int failed(const struct spill *s, int error)
 	return -error;
 }
 
-void spill_init(struct spill *s, struct outfile *beside, const char *path,
+void spill_init(struct spill *s, struct output *beside, const char *path,
 		struct log *log)
 {
 	*s = (struct spill){
@@ -65,7 +65,7 @@ static int make_room(struct spill *s)
 	if (s->room < SPILL_KEEP)
 		return grow(s);
 	if (s->fd < 0)
-		r = outfile_scratch(s->beside, &s->fd);
+		r = output_scratch(s->beside, &s->fd);
 	if (r)
 		return r == -ENOTDIR ? grow(s) : r;
 	return write_out(s);

@@ -11,13 +11,13 @@
 #include <stdint.h>
 
 #include "fs/util/log.h"
-#include "fs/files/outfile.h"
+#include "fs/writer/output.h"
 
 enum { SPILL_KEEP = 1 << 20 };
 
 /* Begin with spill_init(). */
 struct spill {
-	struct outfile *beside;
+	struct output *beside;
 	struct log *log;
 	const char *path; /* of the output, for messages */
 	int fd;		  /* -1: all bytes are in memory */
@@ -28,7 +28,7 @@ struct spill {
 };
 
 /* If `beside` has no directory, all bytes stay in memory. */
-void spill_init(struct spill *s, struct outfile *beside, const char *path,
+void spill_init(struct spill *s, struct output *beside, const char *path,
 		struct log *log);
 
 /* Appends at most SPILL_KEEP bytes. Failures are logged. */

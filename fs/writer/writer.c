@@ -16,12 +16,13 @@
 #include "fs/dataset/format.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/files/outfile.h"
+#include "fs/writer/output_open.h"
 #include "fs/writer/pages.h"
 #include "fs/writer/spill.h"
 
 enum {
 	PAGE_SIZE_MIN = 2 << 20,
+	STEP = 64, /* samples between two calls of poll() */
 	RECORDS_SIZE = 256 << 10,
 	BLOCK_SIZE = 256 << 10, /* of records and entries, at the end */
 };
@@ -29,9 +30,11 @@ enum {
 static const uint64_t PAGE_SIZE_LARGEST = (uint64_t)2 << 30;
 
 struct writer {
-	struct outfile *file;
+	struct output *file;
 	struct log *log;
 	char *path;
+	output_poll_fn *poll;
+	void *arg;
 	int error; /* the first failure, which ends the writer */
 	struct schema schema;
 	uint64_t *places; /* offsets of one sample's values; scratch */
@@ -51,6 +54,7 @@ struct writer {
 	uint64_t down; /* by this much the offsets in the table are too high */
 
 	uint64_t names_at; /* of the classes */
+	uint64_t size;	   /* of the complete file */
 };
 
 static int refuse_field(const struct writer *w, const char *name,
@@ -130,6 +134,7 @@ static int new_writer(const char *path, const struct writer_field *fields,
 
 static int end_of_open(struct writer *w, int r, struct writer **out)
 {
+	r = r ? r : output_body(w->file, w->first_page);
 	if (r) {
 		writer_abort(&w);
 		return r;
@@ -140,16 +145,44 @@ static int end_of_open(struct writer *w, int r, struct writer **out)
 	return 0;
 }
 
+int writer_begin(const struct writer_setup *s, struct writer **out)
+{
+	struct writer *w = NULL;
+	int r = new_writer(s->path, s->fields, s->num_fields, s->num_samples,
+			   s->page_size, s->log, &w);
+
+	if (!r)
+		r = output_open(
+			&(struct output_setup){
+				.path = s->path,
+				.options = s->options,
+				.poll = s->poll,
+				.arg = s->arg,
+				.sums = s->sums,
+				.log = s->log,
+			},
+			&w->file);
+	if (!r && output_is_remote(s->path)) {
+		w->poll = s->poll;
+		w->arg = s->arg;
+	}
+	return end_of_open(w, r, out);
+}
+
 int writer_open(const char *path, const struct writer_field *fields,
 		size_t num_fields, uint64_t num_samples, uint32_t page_size,
 		struct log *log, struct writer **out)
 {
-	struct writer *w = NULL;
-	int r = new_writer(path, fields, num_fields, num_samples, page_size,
-			   log, &w);
-
-	r = r ? r : outfile_open(path, true, log, &w->file);
-	return end_of_open(w, r, out);
+	return writer_begin(
+		&(struct writer_setup){
+			.path = path,
+			.fields = fields,
+			.num_fields = num_fields,
+			.num_samples = num_samples,
+			.page_size = page_size,
+			.log = log,
+		},
+		out);
 }
 
 int writer_open_to(int fd, const char *name, const struct writer_field *fields,
@@ -160,7 +193,7 @@ int writer_open_to(int fd, const char *name, const struct writer_field *fields,
 	int r = new_writer(name, fields, num_fields, num_samples, page_size,
 			   log, &w);
 
-	r = r ? r : outfile_open_to(fd, name, log, &w->file);
+	r = r ? r : output_open_to(fd, name, log, &w->file);
 	return end_of_open(w, r, out);
 }
 
@@ -172,7 +205,7 @@ void writer_abort(struct writer **writer)
 		return;
 	*writer = NULL;
 	spill_fini(&w->table);
-	outfile_abort(&w->file);
+	output_abort(&w->file);
 	free(w->path);
 	schema_fini(&w->schema);
 	free(w->places);
@@ -273,8 +306,8 @@ static int flush_records(struct writer *w)
 	uint64_t first = w->samples - w->num_records;
 
 	w->num_records = 0;
-	return outfile_write(w->file, w->records, size,
-			     w->meta_off + first * w->schema.itemsize);
+	return output_write(w->file, w->records, size,
+			    w->meta_off + first * w->schema.itemsize);
 }
 
 static void put_record(struct writer *w, const struct writer_value *values)
@@ -307,6 +340,10 @@ static int append_sample(struct writer *w, const struct writer_value *values)
 			w->path, (unsigned long long)w->capacity);
 		return -EINVAL;
 	}
+	if (w->poll && w->samples % STEP == 0)
+		r = w->poll(w->arg);
+	if (r)
+		return r;
 	/* The rest of a page stays a hole, which reads as zeros. */
 	if (used && size > w->page_size - used)
 		r = pages_skip(&w->pages, align_up(end, w->page_size));
@@ -386,11 +423,11 @@ static int lower_offsets(struct writer *w)
 		uint64_t at = w->meta_off + i * itemsize;
 
 		n = min_u64(w->room, w->samples - i);
-		r = outfile_read(w->file, w->records, n * itemsize, at);
+		r = output_read(w->file, w->records, n * itemsize, at);
 		if (r)
 			return r;
 		lower_records(w, w->records, n);
-		r = outfile_write(w->file, w->records, n * itemsize, at);
+		r = output_write(w->file, w->records, n * itemsize, at);
 	}
 	return r;
 }
@@ -409,7 +446,7 @@ static int close_gap(struct writer *w)
 
 	if (first == w->first_page || *end == w->first_page)
 		return 0;
-	r = outfile_move_down(w->file, w->first_page, first, *end);
+	r = output_move_down(w->file, w->first_page, first, *end);
 	if (r)
 		return r;
 	w->down = w->first_page - first;
@@ -438,7 +475,7 @@ static int write_table(struct writer *w, uint64_t at)
 		if (r)
 			return r;
 		lower_entries(block, n / sizeof(*block), w->down);
-		r = outfile_write(w->file, block, n, at + done);
+		r = output_write(w->file, block, n, at + done);
 	}
 	return r;
 }
@@ -452,7 +489,7 @@ static int write_header(struct writer *w, uint64_t table_at)
 	store32(header + 4, w->page_size);
 	store64(header + 8, w->samples);
 	store64(header + 16, table_at);
-	return outfile_write(w->file, header, sizeof(header), 0);
+	return output_write(w->file, header, sizeof(header), 0);
 }
 
 /*
@@ -476,8 +513,8 @@ static uint64_t place_names(struct writer *w, uint64_t end)
 
 static int write_names(struct writer *w)
 {
-	return outfile_write(w->file, w->schema.names, w->schema.names_size,
-			     w->names_at);
+	return output_write(w->file, w->schema.names, w->schema.names_size,
+			    w->names_at);
 }
 
 static int write_rest(struct writer *w)
@@ -493,28 +530,39 @@ static int write_rest(struct writer *w)
 	table_at = spill_size(&w->table) ? align_up(w->pages.end, w->page_size)
 					 : w->meta_off + meta_size;
 	table_at = place_names(w, table_at);
-	r = outfile_resize(w->file, table_at);
-	if (!r && w->schema.names)
+	/* By ascending offset, as an output demands. */
+	if (w->schema.names)
 		r = write_names(w);
+	r = r ? r : output_resize(w->file, table_at);
+	w->size = table_at + spill_size(&w->table);
 	r = r ? r : write_table(w, table_at);
 	r = r ? r
-	      : outfile_write(w->file, w->schema.descriptors,
-			      w->schema.descriptors_size, FORMAT_HEADER_SIZE);
+	      : output_write(w->file, w->schema.descriptors,
+			     w->schema.descriptors_size, FORMAT_HEADER_SIZE);
 	return r ? r : write_header(w, table_at);
 }
 
 void writer_expect(struct writer *w, const struct stat *old)
 {
-	outfile_expect(w->file, old);
+	output_expect(w->file, old);
 }
 
-int writer_finish(struct writer **writer)
+int writer_finish_size(struct writer **writer, uint64_t *size)
 {
 	struct writer *w = *writer;
 	int r = w->error ? w->error : write_rest(w);
 
 	if (!r)
-		r = outfile_publish(&w->file);
+		r = output_publish(&w->file);
+	if (!r)
+		*size = w->size;
 	writer_abort(writer);
 	return r;
+}
+
+int writer_finish(struct writer **writer)
+{
+	uint64_t size;
+
+	return writer_finish_size(writer, &size);
 }

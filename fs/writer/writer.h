@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a dataset that FFCV can read. Samples are appended in order; values
- * are encoded already. The file appears under its name when it is complete:
- * until then it has no name, or a temporary one in the same directory. It is
- * synced before it gets its name. Memory does not depend on the number of
+ * are encoded already. The file, or the object of a URL, appears under its name
+ * when it is complete (output.h). Memory does not depend on the number of
  * samples. One thread.
  */
 #ifndef FS_WRITER_WRITER_H
@@ -15,15 +14,34 @@
 
 #include "fs/dataset/field.h"
 #include "fs/util/log.h"
+#include "fs/writer/output.h"
 #include "fs/writer/pages.h"
 #include "fs/writer/schema.h"
 
 struct writer;
 
-/*
- * Begins a file of at most `num_samples` samples; page_size is a power of two
- * from 2 MiB to 2 GiB. Failures are logged, with the path.
- */
+struct writer_setup {
+	const char *path; /* or a URL */
+	const struct writer_field *fields;
+	size_t num_fields;
+	uint64_t num_samples; /* at most so many are appended */
+	uint32_t page_size;   /* a power of two from 2 MiB to 2 GiB */
+	/* How a URL is reached; NULL: the defaults. */
+	const struct source_options *options;
+	/* Called now and then if the path is a URL: once for some samples, and
+	   about every 100 ms while the writer waits for the server. A result
+	   other than 0 ends the writer without a message, and becomes its
+	   result. NULL: none. */
+	output_poll_fn *poll;
+	void *arg;
+	struct sums *sums; /* of struct output_setup */
+	struct log *log;
+};
+
+/* Begins a file or an object. Failures are logged, with the path. */
+int writer_begin(const struct writer_setup *setup, struct writer **out);
+
+/* Like writer_begin(), with defaults. */
 int writer_open(const char *path, const struct writer_field *fields,
 		size_t num_fields, uint64_t num_samples, uint32_t page_size,
 		struct log *log, struct writer **out);
@@ -67,6 +85,9 @@ void writer_expect(struct writer *w, const struct stat *old);
 /* Completes the file and gives it its name. If that or an earlier call failed,
    there is no file. Frees the writer in either case. */
 int writer_finish(struct writer **w);
+
+/* Like writer_finish(), and sets *size to the size of the file. */
+int writer_finish_size(struct writer **w, uint64_t *size);
 
 /* Frees the writer and removes its unfinished file. Takes NULL. */
 void writer_abort(struct writer **w);
