@@ -25,6 +25,7 @@ LAYERS = """
     fs/net
     fs/keys
     fs/remote
+    fs/upload
     fs/tier
     fs/source
     fs/dataset
@@ -71,6 +72,7 @@ FACE = {
     "fs/net": "*",
     "fs/keys": "credentials net_outside outside refusal",
     "fs/remote": "*",
+    "fs/upload": "multipart store",
     "fs/tier": "*",
     "fs/source": "disk file join net_stats open options source tables",
     "fs/dataset": "alloc_table>loader/tools/fsck class_names custom_field>loader/tools/fsck dataset field"
