@@ -88,6 +88,20 @@ int sums_add(struct sums *s, const void *bytes, size_t n)
 	return 0;
 }
 
+int sums_join(struct sums *s, const struct sums *more)
+{
+	int r = s->size % SUMS_BLOCK && more->size ? -EINVAL : 0;
+
+	r = r ? r : reserve(s, s->num + more->num);
+	if (r)
+		return r;
+	if (more->num)
+		memcpy(s->crc + s->num, more->crc, more->num * sizeof(*s->crc));
+	s->num += more->num;
+	s->size += more->size;
+	return 0;
+}
+
 /* --- reading a whole file --- */
 
 struct scan {
@@ -295,16 +309,13 @@ char *sums_path(const char *path)
 	return asprintf(&out, "%s.sums", path) < 0 ? NULL : out;
 }
 
-int sums_save(const struct sums *s, const char *path, struct log *log)
+int sums_pack(const struct sums *s, uint8_t **out, size_t *out_size)
 {
 	size_t size = SUMS_HEAD_SIZE + 4 * s->num + TAIL_SIZE;
-	cleanup_free uint8_t *bytes = malloc(size);
-	cleanup_free char *side = sums_path(path);
+	uint8_t *bytes = malloc(size);
 
-	if (!bytes || !side) {
-		log_error(log, "%s.sums: out of memory", path);
+	if (!bytes)
 		return -ENOMEM;
-	}
 	memcpy(bytes, magic, sizeof(magic));
 	store32(bytes + 8, SUMS_VERSION);
 	store32(bytes + 12, SUMS_BLOCK);
@@ -313,6 +324,21 @@ int sums_save(const struct sums *s, const char *path, struct log *log)
 	for (uint64_t i = 0; i < s->num; i++)
 		store32(bytes + SUMS_HEAD_SIZE + 4 * i, s->crc[i]);
 	store32(bytes + size - TAIL_SIZE, crc32c(0, bytes, size - TAIL_SIZE));
+	*out = bytes;
+	*out_size = size;
+	return 0;
+}
+
+int sums_save(const struct sums *s, const char *path, struct log *log)
+{
+	cleanup_free uint8_t *bytes = NULL;
+	cleanup_free char *side = sums_path(path);
+	size_t size = 0;
+
+	if (!side || sums_pack(s, &bytes, &size)) {
+		log_error(log, "%s.sums: out of memory", path);
+		return -ENOMEM;
+	}
 	return outfile_save(side, bytes, size, log);
 }
 

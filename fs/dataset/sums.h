@@ -43,6 +43,10 @@ void sums_free(struct sums *s);
    -EFBIG beyond SUMS_BLOCKS_MAX. */
 int sums_add(struct sums *s, const void *bytes, size_t n);
 
+/* Adds the sums of bytes that follow. -EINVAL: the bytes so far end within a
+   block. -ENOMEM, -EFBIG. */
+int sums_join(struct sums *s, const struct sums *more);
+
 /* Called once per block, from any thread; a result other than 0 ends the scan
    and becomes its result. */
 typedef int sums_block_fn(void *arg, uint64_t block, uint32_t crc);
@@ -71,6 +75,9 @@ int sums_check_same(const char *path, const struct stat *was, struct log *log);
 /* Returns the path of the side file of a dataset file, which the caller frees,
    or NULL if memory is short. */
 char *sums_path(const char *path);
+
+/* Makes the bytes of a side file, which the caller frees. -ENOMEM. */
+int sums_pack(const struct sums *s, uint8_t **bytes, size_t *size);
 
 /* Writes the side file of the dataset file `path` by fs/files/outfile. Failures
    are logged. */
