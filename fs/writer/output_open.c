@@ -2,9 +2,11 @@
 #include "fs/writer/output_open.h"
 
 #include "fs/writer/output_file.h"
+#include "fs/writer/output_url.h"
 
 /* The last row takes every path. */
 static const struct output_ops *const rows[] = {
+	&output_url,
 	&output_file,
 };
 
