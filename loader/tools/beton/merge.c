@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "fs/files/paths.h"
 #include "fs/util/bytes.h"
 #include "fs/util/name.h"
-#include "fs/files/paths.h"
 #include "fs/writer/merge.h"
+#include "fs/writer/output_open.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/ui/progress.h"
+#include "loader/tools/ui/signals.h"
 
 struct merge_command_options {
 	uint64_t page_size;
@@ -34,13 +36,18 @@ static const struct option_row rows[] = {
 	  .help = "Print the last line as JSON" },
 };
 
+struct watch {
+	struct progress progress;
+	struct signals_watch signals;
+};
+
 static int show_progress(void *arg, uint64_t done, uint64_t total)
 {
-	struct progress *p = arg;
+	struct watch *w = arg;
 
-	p->total = total;
-	progress_show(p, done);
-	return 0;
+	w->progress.total = total;
+	progress_show(&w->progress, done);
+	return signals_check(&w->signals);
 }
 
 static void print_json(const struct merge_result *r, double seconds)
@@ -87,27 +94,31 @@ static int merge(const struct invocation *call)
 	size_t num = (size_t)call->num_operands - 1;
 	const char *out = call->operands[num];
 	struct merge_result result;
-	struct progress progress;
+	struct watch watch;
 	struct merge_options options = {
 		.page_size = o->page_size,
 		.keep_numbers = o->keep_numbers,
 		.progress = show_progress,
-		.arg = &progress,
+		.arg = &watch,
 	};
 	int r;
 
 	if (lacks_new_file(call))
 		return BETON_EXIT_USAGE;
-	progress_init(&progress, 0, call->log);
+	/* Parts of an unfinished object would stay on the server. */
+	signals_watch(&watch.signals, output_is_remote(out));
+	progress_init(&watch.progress, 0, call->log);
 	r = merge_files((const char *const *)call->operands, num, out, &options,
 			call->log, &result);
-	progress_hide(&progress);
+	progress_hide(&watch.progress);
+	if (r)
+		signals_pass(&watch.signals);
 	if (r)
 		return EXIT_FAILURE;
 	if (o->json)
-		print_json(&result, progress_seconds(&progress));
+		print_json(&result, progress_seconds(&watch.progress));
 	else if (command_is_talkative(call))
-		print_line(out, &result, progress_seconds(&progress));
+		print_line(out, &result, progress_seconds(&watch.progress));
 	return EXIT_SUCCESS;
 }
 
@@ -119,7 +130,8 @@ const struct command command_merge = {
 	.summary = "Make one dataset of several, without re-encoding",
 	.examples = "  beton merge part-0.beton part-1.beton train.beton\n"
 		    "  beton merge 'part-*.beton' train.beton\n"
-		    "  beton merge train.beton new.beton train.beton\n",
+		    "  beton merge train.beton new.beton train.beton\n"
+		    "  beton merge 'part-*.beton' s3://bucket/train.beton\n",
 	.rows = rows,
 	.num_rows = ARRAY_LEN(rows),
 	.options_size = sizeof(struct merge_command_options),

@@ -14,12 +14,14 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
 #include "fs/util/thread.h"
+#include "fs/writer/output_open.h"
 #include "fs/writer/rewrite.h"
 #include "fs/writer/writer.h"
 #include "loader/codec/recode.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/jpegs.h"
 #include "loader/tools/ui/progress.h"
+#include "loader/tools/ui/signals.h"
 
 enum {
 	/* Samples whose symbols are counted. More samples do not change the
@@ -71,6 +73,7 @@ struct optimize {
 	const char *path; /* the new file's */
 	struct dataset *dataset;
 	struct writer *writer;
+	struct signals_watch signals;
 	struct progress progress;
 	struct worker *workers;
 	unsigned num_workers;
@@ -278,9 +281,19 @@ static int open_writer(struct optimize *run)
 
 	if (r)
 		return r;
-	return writer_open(run->path, fields, f->num_fields, f->samples,
-			   (uint32_t)max_u64(f->page_size, PAGE_SIZE_MIN),
-			   run->log, &run->writer);
+	return writer_begin(
+		&(struct writer_setup){
+			.path = run->path,
+			.fields = fields,
+			.num_fields = f->num_fields,
+			.num_samples = f->samples,
+			.page_size =
+				(uint32_t)max_u64(f->page_size, PAGE_SIZE_MIN),
+			.poll = signals_check,
+			.arg = &run->signals,
+			.log = run->log,
+		},
+		&run->writer);
 }
 
 static int open_workers(struct optimize *run)
@@ -334,8 +347,11 @@ static int optimize(const struct invocation *call)
 		.log = call->log,
 		.path = call->operands[1],
 	};
-	int r = joined_open(call->operands[0], NULL, call->log, &run.dataset);
+	int r;
 
+	/* Parts of an unfinished object would stay on the server. */
+	signals_watch(&run.signals, output_is_remote(run.path));
+	r = joined_open(call->operands[0], NULL, call->log, &run.dataset);
 	r = r ? r : open_workers(&run);
 	r = r ? r : open_writer(&run);
 	r = r ? r : copy_dataset(&run);
@@ -345,6 +361,7 @@ static int optimize(const struct invocation *call)
 	if (!r && command_is_talkative(call))
 		print_summary(&run);
 	close_all(&run);
+	signals_pass(&run.signals);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

@@ -13,9 +13,11 @@
 #include "fs/util/bytes.h"
 #include "fs/util/name.h"
 #include "fs/util/suggest.h"
+#include "fs/writer/output_open.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/combine/split.h"
 #include "loader/tools/ui/progress.h"
+#include "loader/tools/ui/signals.h"
 
 struct split_options {
 	const char *by;
@@ -68,6 +70,7 @@ struct run {
 	struct partition partition;
 	struct outputs outputs;
 	struct progress progress;
+	struct signals_watch signals;
 };
 
 /* --- the parts ----------------------------------------------------------- */
@@ -178,13 +181,21 @@ static int write_parts(struct run *run)
 		.log = run->call->log,
 		.progress = show_progress,
 		.arg = &run->progress,
+		.poll = signals_check,
+		.poll_arg = &run->signals,
 	};
 	int r;
+
+	/* Parts of an unfinished object would stay on the server. */
+	signals_watch(&run->signals,
+		      run->outputs.num &&
+			      output_is_remote(run->outputs.paths[0]));
 
 	progress_init(&run->progress, run->dataset->format.samples,
 		      run->call->log);
 	r = split_run(&split);
 	progress_hide(&run->progress);
+	signals_pass(&run->signals);
 	return r;
 }
 

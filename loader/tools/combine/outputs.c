@@ -8,9 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/files/place.h"
+#include "fs/net/url.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
-#include "fs/files/place.h"
 
 enum {
 	NAME_SIZE = 200, /* a file name has at most 255 bytes */
@@ -168,7 +169,7 @@ int outputs_place(struct outputs *o, const char *target, struct log *log)
 		head = (int)(at - target);
 		tail = at + strlen(mark);
 	} else {
-		r = need_dir(target, log);
+		r = url_is(target) ? 0 : need_dir(target, log);
 		while (head > 1 && target[head - 1] == '/')
 			head--;
 	}

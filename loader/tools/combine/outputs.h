@@ -33,8 +33,8 @@ int outputs_add(struct outputs *o, const char *name, long long value,
 
 /*
  * Makes the paths of all names. In a pattern, the name replaces "{}". Any other
- * target is a directory, which is made if the name is free, of files
- * NAME.beton. Failures are logged, with the path.
+ * target is a directory of files NAME.beton, which is made if the name is free,
+ * or the beginning of their URLs. Failures are logged, with the path.
  */
 int outputs_place(struct outputs *o, const char *target, struct log *log);
 

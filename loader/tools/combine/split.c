@@ -72,10 +72,19 @@ static int write_part(const struct split *s, size_t part,
 	const struct format *f = &s->dataset->format;
 	struct writer *w = NULL;
 	struct copy *c;
-	int r = writer_open(s->outputs->paths[part], fields, f->num_fields,
-			    p->starts[part + 1] - p->starts[part],
-			    (uint32_t)max_u64(f->page_size, PAGE_SIZE_MIN),
-			    s->log, &w);
+	int r = writer_begin(
+		&(struct writer_setup){
+			.path = s->outputs->paths[part],
+			.fields = fields,
+			.num_fields = f->num_fields,
+			.num_samples = p->starts[part + 1] - p->starts[part],
+			.page_size =
+				(uint32_t)max_u64(f->page_size, PAGE_SIZE_MIN),
+			.poll = s->poll,
+			.arg = s->poll_arg,
+			.log = s->log,
+		},
+		&w);
 
 	if (r)
 		return r;

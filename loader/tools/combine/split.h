@@ -15,6 +15,9 @@ struct split {
 	/* Called after some samples, with the number of all so far. NULL: not
 	   called. */
 	void (*progress)(void *arg, uint64_t done);
+	/* As that of a writer. NULL: none. */
+	int (*poll)(void *poll_arg);
+	void *poll_arg;
 	void *arg;
 };
 

@@ -2,17 +2,20 @@
 #include "loader/tools/mkfs/build.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "fs/dataset/dataset.h"
 #include "fs/dataset/sums.h"
+#include "fs/net/url.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/writer/output_open.h"
+#include "fs/writer/output_url.h"
 #include "loader/tools/mkfs/mask.h"
 #include "loader/tools/mkfs/pool.h"
+#include "loader/tools/ui/signals.h"
 
 enum {
 	/* Milliseconds between polls for a signal, and between updates of the
@@ -97,10 +100,9 @@ static int append_sample(struct build *b, struct appender *a, uint64_t i,
 
 static bool is_interrupted(struct build *b)
 {
-	struct timespec now = { 0 };
-	int s = sigtimedwait(&b->signals, NULL, &now);
+	int s = signals_poll(&b->signals);
 
-	if (s > 0)
+	if (s)
 		atomic_store(&b->signal, s);
 	return atomic_load(&b->signal) != 0;
 }
@@ -141,13 +143,6 @@ static int finish(struct build *b, struct appender **a)
 	return appender_finish(a);
 }
 
-static void end_by_signal(struct build *b)
-{
-	signal(b->signal, SIG_DFL);
-	pthread_sigmask(SIG_UNBLOCK, &b->signals, NULL);
-	raise(b->signal);
-}
-
 static int poll_signals(void *arg)
 {
 	return is_interrupted(arg) ? -EINTR : 0;
@@ -164,12 +159,27 @@ static int open_file(struct build *b, struct appender **a)
 		.exists = b->options->append,
 		.poll = poll_signals,
 		.arg = b,
+		.sums = b->sums,
 		.log = b->log,
 	};
 	int r = appender_open(&setup, a);
 
 	if (!r)
 		b->page_size = appender_page_size(*a);
+	return r;
+}
+
+/* The checksums of an object are made while it is uploaded. */
+static int need_sums(struct build *b)
+{
+	int r;
+
+	if (!b->options->sums || !output_is_remote(b->dataset))
+		return 0;
+	sums_free(steal(b->sums));
+	r = sums_new(&b->sums);
+	if (r)
+		log_error(b->log, "out of memory");
 	return r;
 }
 
@@ -185,11 +195,13 @@ static int run_once(struct build *b)
 	};
 	struct appender *a = NULL;
 	struct mkfs_pool *pool = NULL;
-	int r = open_file(b, &a);
+	int r = need_sums(b);
+
+	r = r ? r : open_file(b, &a);
 
 	if (b->signal) {
 		appender_abort(&a);
-		end_by_signal(b);
+		signals_end(&b->signals, b->signal);
 	}
 	if (r)
 		return r;
@@ -203,11 +215,13 @@ static int run_once(struct build *b)
 	/* After a signal, do not wait for the samples still being made. */
 	if (b->signal) {
 		appender_abort(&a);
-		end_by_signal(b);
+		signals_end(&b->signals, b->signal);
 	}
 	mkfs_pool_close(pool);
 	r = r ? r : finish(b, &a);
 	appender_abort(&a);
+	if (r && b->signal)
+		signals_end(&b->signals, b->signal);
 	return r;
 }
 
@@ -221,15 +235,49 @@ static int continue_sums(void *arg, uint64_t block, uint32_t crc)
 	return is_interrupted(b) ? -EINTR : 0;
 }
 
+/* Uploads the checksums, which were made of the bytes as they were uploaded. */
+static int upload_sums(struct build *b)
+{
+	cleanup_free char *side = url_sibling(b->dataset, ".sums");
+	cleanup_free uint8_t *bytes = NULL;
+	struct dataset *ds = NULL;
+	size_t size = 0;
+	int r = dataset_open(b->dataset, NULL, b->log, &ds);
+
+	if (r)
+		return r;
+	memcpy(b->sums->fingerprint, ds->fingerprint, BETON_FINGERPRINT_SIZE);
+	dataset_close(ds);
+	if (!side || sums_pack(b->sums, &bytes, &size)) {
+		log_error(b->log, "%s.sums: out of memory", b->dataset);
+		return -ENOMEM;
+	}
+	return output_url_save(
+		&(struct output_setup){
+			.path = side,
+			.poll = poll_signals,
+			.arg = b,
+			.log = b->log,
+		},
+		bytes, size);
+}
+
 /* Writes the checksums of the complete dataset. */
 static int write_sums(struct build *b)
 {
 	struct sums *sums = NULL;
-	int r = sums_of_file(b->dataset, b->jobs, continue_sums, b, b->log,
-			     &sums);
+	int r;
+
+	if (b->sums) {
+		r = upload_sums(b);
+		if (b->signal)
+			signals_end(&b->signals, b->signal);
+		return r;
+	}
+	r = sums_of_file(b->dataset, b->jobs, continue_sums, b, b->log, &sums);
 
 	if (b->signal)
-		end_by_signal(b);
+		signals_end(&b->signals, b->signal);
 	r = r ? r : sums_save(sums, b->dataset, b->log);
 	sums_free(sums);
 	return r;
@@ -247,7 +295,7 @@ static void warn_of_sums(const struct build *b)
 			    path, b->dataset);
 }
 
-int build_run(struct build *b)
+static int write_all(struct build *b)
 {
 	int r;
 
@@ -261,4 +309,12 @@ int build_run(struct build *b)
 		return write_sums(b);
 	warn_of_sums(b);
 	return 0;
+}
+
+int build_run(struct build *b)
+{
+	int r = write_all(b);
+
+	sums_free(steal(b->sums));
+	return r;
 }

@@ -33,6 +33,7 @@ struct build {
 	uint64_t skipped;
 	uint64_t bytes; /* of all samples */
 
+	struct sums *sums; /* of an object; NULL: none are wanted */
 	uint64_t reported; /* position of the first sample whose failure is not
 			      logged yet */
 	atomic_int signal; /* the one that ends the program, or 0 */

@@ -138,7 +138,9 @@ static void print_help(const struct option_set *set)
 	       "Make a dataset file (.beton) from samples: images below "
 	       "directories, arrays,\narchives, tables, databases, or other "
 	       "datasets (see beton-sources(7)). If every\nimage is in a "
-	       "directory of its class, the dataset has labels.\n\n"
+	       "directory of its class, the dataset has labels. DATASET may be "
+	       "the\nURL of an object: s3://BUCKET/KEY, gs://BUCKET/KEY or "
+	       "https://HOST/PATH.\n\n"
 	       "Options:\n",
 	       MKFS_PROGRAM);
 	option_help(set, stdout);
@@ -148,8 +150,10 @@ static void print_help(const struct option_set *set)
 	       "small.beton\n"
 	       "  %s --mode=keep --on-error=skip photos/ photos.beton\n"
 	       "  %s --where='label in 1,5,9' --quality=75 train.beton "
-	       "small.beton\n",
-	       MKFS_PROGRAM, MKFS_PROGRAM, MKFS_PROGRAM, MKFS_PROGRAM);
+	       "small.beton\n"
+	       "  %s imagenet/train s3://bucket/train.beton\n",
+	       MKFS_PROGRAM, MKFS_PROGRAM, MKFS_PROGRAM, MKFS_PROGRAM,
+	       MKFS_PROGRAM);
 }
 
 static void print_version(void)
