@@ -289,7 +289,15 @@ int dataset_open(const char *path, const struct source_options *options,
 	struct source *source;
 	int r = source_open(path, options, log, &source);
 
-	return r ? r : dataset_open_source(source, log, out);
+	if (!r)
+		r = dataset_open_source(source, log, out);
+	if (r)
+		return r;
+	(*out)->given = strdup(path);
+	if ((*out)->given)
+		return 0;
+	dataset_close(*out);
+	return -ENOMEM;
 }
 
 void dataset_close(struct dataset *ds)
@@ -303,6 +311,7 @@ void dataset_close(struct dataset *ds)
 	for (size_t i = 0; i < ds->num_parts; i++)
 		dataset_close(ds->parts[i].ds);
 	free(ds->parts);
+	free(ds->given);
 	pthread_mutex_destroy(&ds->lock);
 	free(ds);
 }

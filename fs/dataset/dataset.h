@@ -58,6 +58,9 @@ struct dataset_part {
 
 struct dataset {
 	struct log *log;
+	/* The path or URL, with its secrets: to open siblings, not for
+	   messages. NULL: dataset_path(). */
+	char *given;
 	struct source *source;
 	struct format format;
 	uint8_t fingerprint[BETON_FINGERPRINT_SIZE];

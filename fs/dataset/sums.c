@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 
 #include "fs/files/outfile.h"
+#include "fs/net/url.h"
+#include "fs/source/open.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/crc32c.h"
@@ -304,9 +306,7 @@ int sums_of_file(const char *path, unsigned threads, sums_block_fn *seen,
 
 char *sums_path(const char *path)
 {
-	char *out;
-
-	return asprintf(&out, "%s.sums", path) < 0 ? NULL : out;
+	return url_sibling(path, ".sums");
 }
 
 int sums_pack(const struct sums *s, uint8_t **out, size_t *out_size)
@@ -433,12 +433,42 @@ static int read_side(const char *side, struct log *log, uint8_t **out,
 	return r;
 }
 
-static int load_side(const char *side, struct log *log, struct sums **out)
+/* The server of a dataset need not have this file: a missing one is no error
+   for the log. */
+static int read_remote(const char *url, const char *shown,
+		       const struct source_options *options, struct log *log,
+		       uint8_t **out, size_t *size)
+{
+	struct source *source = NULL;
+	int r = source_open(url, options, NULL, &source);
+
+	if (!r && (uint64_t)source->stat.st_size > FILE_SIZE_MAX)
+		r = -EFBIG;
+	if (!r) {
+		*size = (size_t)source->stat.st_size;
+		*out = malloc(*size + 1);
+		r = *out ? source_read(source, *out, *size, 0) : -ENOMEM;
+		if (r)
+			free(*out);
+	}
+	source_close(source);
+	if (r && r != -ENOENT)
+		log_error(log, "%s: %s", shown,
+			  r == -EFBIG ? "not a file of checksums (beton(5))"
+				      : strerror(-r));
+	return r == -EFBIG ? -BETON_ECORRUPT : r;
+}
+
+static int load_side(const char *side, const char *shown,
+		     const struct source_options *options, struct log *log,
+		     struct sums **out)
 {
 	char why[SUMS_WHY_SIZE];
 	uint8_t *bytes;
 	size_t size;
-	int r = read_side(side, log, &bytes, &size);
+	int r = url_is(side) ? read_remote(side, shown, options, log, &bytes,
+					   &size)
+			     : read_side(side, log, &bytes, &size);
 
 	if (r)
 		return r;
@@ -447,16 +477,18 @@ static int load_side(const char *side, struct log *log, struct sums **out)
 		log_error(
 			log,
 			"%s: %s: write it again with fsck.beton --sums, or delete it",
-			side, why);
+			shown, why);
 	free(bytes);
 	return r;
 }
 
-int sums_load(const char *path, struct log *log, struct sums **out)
+int sums_load(const char *path, const struct source_options *options,
+	      struct log *log, struct sums **out)
 {
 	cleanup_free char *side = sums_path(path);
+	cleanup_free char *shown = side ? url_visible(side) : NULL;
 
-	return side ? load_side(side, log, out) : -ENOMEM;
+	return shown ? load_side(side, shown, options, log, out) : -ENOMEM;
 }
 
 /* Returns whether a block of the dataset is right; `buf` has SUMS_BLOCK bytes.
@@ -527,14 +559,15 @@ static int check_dataset(const struct sums *s, const char *path,
 	return -ESTALE;
 }
 
-int sums_open(const char *path, const struct dataset *ds, struct log *log,
-	      struct sums **out)
+int sums_open(const struct dataset *ds, const struct source_options *options,
+	      struct log *log, struct sums **out)
 {
 	struct sums *s = NULL;
-	int r = sums_load(path, log, &s);
+	int r = sums_load(ds->given ? ds->given : dataset_path(ds), options,
+			  log, &s);
 
 	if (!r)
-		r = check_dataset(s, path, ds, log);
+		r = check_dataset(s, dataset_path(ds), ds, log);
 	if (!r)
 		*out = steal(s);
 	sums_free(s);

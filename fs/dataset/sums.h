@@ -72,8 +72,8 @@ int sums_check_same(const char *path, const struct stat *was, struct log *log);
 
 /* --- the side file --- */
 
-/* Returns the path of the side file of a dataset file, which the caller frees,
-   or NULL if memory is short. */
+/* Returns the path or URL of the side file of a dataset file, which the caller
+   frees, or NULL if memory is short. */
 char *sums_path(const char *path);
 
 /* Makes the bytes of a side file, which the caller frees. -ENOMEM. */
@@ -84,11 +84,13 @@ int sums_pack(const struct sums *s, uint8_t **bytes, size_t *size);
 int sums_save(const struct sums *s, const char *path, struct log *log);
 
 /*
- * Reads the side file of the dataset file `path`, without looking at that file.
+ * Reads the side file of the dataset file or URL `path`, without looking at that
+ * file.
  * -ENOENT, not logged: there is none. All other failures are logged:
  * -BETON_ECORRUPT if it is damaged, -errno of open() and read(), -ENOMEM.
  */
-int sums_load(const char *path, struct log *log, struct sums **out);
+int sums_load(const char *path, const struct source_options *options,
+	      struct log *log, struct sums **out);
 
 /* Like sums_load(), for its bytes; writes the reason of -BETON_ECORRUPT to
    `why` and logs nothing. */
@@ -97,12 +99,12 @@ int sums_parse(const uint8_t *bytes, size_t size, struct sums **out,
 
 /*
  * Like sums_load(), and checks that the sums are those of this dataset, which
- * is one file. Logged: -ESTALE if its size differs, or if its fingerprint does
+ * is one file, opened with these options. Logged: -ESTALE if its size differs, or if its fingerprint does
  * and no block is right; -BETON_ECORRUPT if its header is damaged. If only
  * other parts are damaged, it logs a warning and succeeds.
  */
-int sums_open(const char *path, const struct dataset *ds, struct log *log,
-	      struct sums **out);
+int sums_open(const struct dataset *ds, const struct source_options *options,
+	      struct log *log, struct sums **out);
 
 /* --- checking --- */
 

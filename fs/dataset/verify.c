@@ -17,8 +17,10 @@ enum {
 	BLOCK = SUMS_BLOCK,
 	/* The most bytes that are read and compared at once. */
 	UNIT = VERIFY_MEMORY_LEAST,
-	/* As many as a source has threads. */
-	BUFFERS_MAX = 16,
+	/* As many as a local file has threads, and requests that a link has in
+	   flight. */
+	BUFFERS_LOCAL = 16,
+	BUFFERS_MAX = 64,
 };
 
 /* Facts about a block. */
@@ -298,6 +300,7 @@ static bool next_unit(struct verify_read *r)
 		.size = (size_t)align_up(u->to - u->from, SOURCE_ALIGN),
 		.need = (size_t)(u->to - u->from),
 		.direct = q->direct,
+		.must = q->must,
 		.done = unit_done,
 		.arg = r,
 	};
@@ -364,7 +367,6 @@ static struct verify_read *next_ready(struct verify_source *v)
 		if (!is_right(v, r->caller) && !take_buffer(v, r))
 			continue;
 		DL_DELETE(v->waiting, r);
-		r->caller->front = NULL;
 		return r;
 	}
 	return NULL;
@@ -406,7 +408,6 @@ static void verify_submit(struct source *source, struct source_request *q)
 	struct verify_source *v = verify_of(source);
 	struct verify_read *r;
 
-	q->front = NULL;
 	q->queued = false;
 	if (is_right(v, q)) {
 		source_submit(v->inner, q);
@@ -419,7 +420,6 @@ static void verify_submit(struct source *source, struct source_request *q)
 	}
 	*r = (struct verify_read){ .v = v, .caller = q };
 	pthread_mutex_lock(&v->lock);
-	q->front = r;
 	DL_APPEND(v->waiting, r);
 	pthread_mutex_unlock(&v->lock);
 	start_ready(v);
@@ -433,11 +433,11 @@ static struct verify_read *stop_waiting(struct verify_source *v,
 	struct verify_read *r;
 
 	scoped_lock(&v->lock);
-	r = q ? q->front : v->waiting;
-	if (r) {
+	r = v->waiting;
+	while (q && r && r->caller != q)
+		r = r->next;
+	if (r)
 		DL_DELETE(v->waiting, r);
-		r->caller->front = NULL;
-	}
 	return r;
 }
 
@@ -474,6 +474,7 @@ static int verify_read_now(struct source *source, void *buf, size_t size,
 		.buf = buf,
 		.size = size,
 		.off = off,
+		.must = true,
 		.done = sync_done,
 		.arg = &sync,
 	};
@@ -486,6 +487,35 @@ static int verify_read_now(struct source *source, void *buf, size_t size,
 	source_wait_idle(&sync.wait);
 	source_wait_fini(&sync.wait);
 	return sync.result;
+}
+
+/* Whole blocks are compared. */
+static void verify_prefetch(struct source *source, uint64_t off, uint64_t size)
+{
+	const struct verify_source *v = verify_of(source);
+	struct place at = place_of(v, off);
+	uint64_t before = at.off % BLOCK;
+
+	if (size > UINT64_MAX / 2 || is_past_end(&at))
+		return;
+	source_prefetch(v->inner, off - before,
+			min_u64(align_up(size + before, BLOCK), at.left));
+}
+
+static void verify_note_tables(struct source *source,
+			       const struct source_range *tables, size_t n)
+{
+	source_note_tables(source->inner, tables, n);
+}
+
+static unsigned verify_depth(const struct source *source)
+{
+	return source_depth(source->inner);
+}
+
+static size_t verify_best_read(const struct source *source)
+{
+	return source_best_read(source->inner);
 }
 
 static bool verify_is_direct(const struct source *source)
@@ -521,6 +551,10 @@ static const struct source_ops verify_ops = {
 	.cancel = verify_cancel,
 	.read = verify_read_now,
 	.is_direct = verify_is_direct,
+	.depth = verify_depth,
+	.best_read = verify_best_read,
+	.prefetch = verify_prefetch,
+	.note_tables = verify_note_tables,
 	.close = verify_close,
 };
 
@@ -555,14 +589,19 @@ static int put_in_front(struct source **source, size_t num)
 }
 
 /* Verifies one file. */
-static int verify_file(struct dataset *ds)
+static int verify_file(struct dataset *ds, const struct source_options *options)
 {
 	const char *path = dataset_path(ds);
 	struct verify_source *v;
 	struct sums *sums;
-	int r = sums_open(path, ds, ds->log, &sums);
+	int r = sums_open(ds, options, ds->log, &sums);
 
-	if (r == -ENOENT)
+	if (r == -ENOENT && dataset_is_remote(ds))
+		log_error(
+			ds->log,
+			"%s.sums: no such object, and verify needs its checksums: make them of a local copy with fsck.beton --sums, and upload them",
+			path);
+	else if (r == -ENOENT)
 		log_error(
 			ds->log,
 			"%s.sums: no such file, and verify needs its checksums: make them with: fsck.beton --sums %s",
@@ -647,7 +686,7 @@ static int verify_opened(struct dataset *file, struct dataset *ds)
 	return r;
 }
 
-int verify_dataset(struct dataset *ds)
+int verify_dataset(struct dataset *ds, const struct source_options *options)
 {
 	size_t num = ds->parts ? ds->num_parts : 1;
 	struct dataset *file;
@@ -655,7 +694,7 @@ int verify_dataset(struct dataset *ds)
 
 	for (size_t i = 0; i < num && !r; i++) {
 		file = ds->parts ? ds->parts[i].ds : ds;
-		r = verify_file(file);
+		r = verify_file(file, options);
 		if (!r)
 			r = verify_opened(file, ds);
 	}
@@ -675,7 +714,9 @@ uint64_t verify_set_memory(struct dataset *ds, uint64_t bytes)
 
 	if (!v)
 		return 0;
-	v->most = (unsigned)min_u64(max_u64(1, bytes / UNIT), BUFFERS_MAX);
+	v->most = (unsigned)min_u64(max_u64(1, bytes / UNIT),
+				    source_prefetches(v->inner) ? BUFFERS_MAX
+								: BUFFERS_LOCAL);
 	v->keep = v->most;
 	return (uint64_t)v->most * UNIT;
 }

@@ -19,13 +19,14 @@
 enum { VERIFY_MEMORY_LEAST = 1 << 20 };
 
 /*
- * Opens the side files of the dataset's files and verifies all later reads.
- * Call it once, right after the dataset was opened. Bytes that the dataset has
- * kept since then are verified now; damaged class names are dropped. Failures
- * are logged: those of sums_open(), -ENOENT too. The dataset may be closed
- * after a failure, and must not be used otherwise.
+ * Opens the side files of the dataset's files, with the options with which
+ * those were opened, and verifies all later reads. Call it once, right after
+ * the dataset was opened. Bytes that the dataset has kept since then are
+ * verified now; damaged class names are dropped. Failures are logged: those of
+ * sums_open(), -ENOENT too. The dataset may be closed after a failure, and must
+ * not be used otherwise.
  */
-int verify_dataset(struct dataset *ds);
+int verify_dataset(struct dataset *ds, const struct source_options *options);
 
 /*
  * Limits the memory for blocks that are being compared to `bytes`, but at least

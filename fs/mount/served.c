@@ -18,7 +18,7 @@ static int open_dataset(struct served *s, struct served_dataset *dataset)
 			    &dataset->ds);
 
 	if (!r && s->opts->verify)
-		r = verify_dataset(dataset->ds);
+		r = verify_dataset(dataset->ds, &s->opts->storage);
 	switch (-r) {
 	case 0:
 		return EXIT_OK;

@@ -58,7 +58,6 @@ struct source_request {
 	size_t got;
 	uint64_t since_ns; /* when it began to wait for a thread */
 	bool queued;
-	void *front; /* of a source in front of another one */
 	void *fetch; /* of a remote source */
 };
 

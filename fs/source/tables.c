@@ -711,7 +711,6 @@ static void tables_submit(struct source *source, struct source_request *q)
 
 	q->got = 0;
 	q->queued = false;
-	q->front = NULL;
 	q->fetch = NULL;
 	switch (take_request(t, q, &w, &list)) {
 	case PASSES:

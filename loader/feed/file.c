@@ -125,7 +125,7 @@ static int file_open(const char *path, const struct feed_options *o,
 	r = f->base.path ? joined_open(path, o->storage, o->log, &f->ds)
 			 : -ENOMEM;
 	if (!r && o->verify)
-		r = verify_dataset(f->ds);
+		r = verify_dataset(f->ds, o->storage);
 	options.datasets = &f->ds;
 	if (!r)
 		r = engine_open(&options, &f->engine);

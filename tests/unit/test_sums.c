@@ -201,12 +201,12 @@ static void a_side_file_is_read_back(void)
 	uint8_t *bytes;
 
 	CHECK(!dataset_open(path, NULL, NULL, &ds));
-	CHECK(sums_open(path, ds, NULL, &back) == -ENOENT);
+	CHECK(sums_open(ds, NULL, NULL, &back) == -ENOENT);
 	CHECK(!sums_save(s, path, NULL));
-	CHECK(!sums_open(path, ds, NULL, &back));
+	CHECK(!sums_open(ds, NULL, NULL, &back));
 	CHECK(is_same(s, back));
 	sums_free(back);
-	CHECK(!sums_load(path, NULL, &back));
+	CHECK(!sums_load(path, NULL, NULL, &back));
 	CHECK(is_same(s, back));
 	sums_free(back);
 
@@ -245,23 +245,23 @@ static void damaged_side_files_are_refused(void)
 	for (size_t n = 0; n < size; n++) {
 		write_file(side, bytes, n);
 		heard.lines = 0;
-		CHECK(sums_load(path, &log, &s) == -BETON_ECORRUPT);
+		CHECK(sums_load(path, NULL, &log, &s) == -BETON_ECORRUPT);
 		CHECK(heard.lines == 1 && strstr(heard.last, side));
 	}
 	bytes[size] = 0;
 	CHECK(sums_parse(bytes, size + 1, &s, why) == -BETON_ECORRUPT);
 	write_file(side, bytes, size);
-	CHECK(!sums_load(path, &log, &s));
+	CHECK(!sums_load(path, NULL, &log, &s));
 	sums_free(s);
 	free(bytes);
 
 	heard.lines = 0;
 	CHECK(!truncate(side, (off_t)1 << 40));
-	CHECK(sums_load(path, &log, &s) == -BETON_ECORRUPT);
+	CHECK(sums_load(path, NULL, &log, &s) == -BETON_ECORRUPT);
 	CHECK(!unlink(side) && !mkdir(side, 0700));
-	CHECK(sums_load(path, &log, &s) == -BETON_ECORRUPT);
+	CHECK(sums_load(path, NULL, &log, &s) == -BETON_ECORRUPT);
 	CHECK(!rmdir(side) && !symlink("beton_nowhere/x", side));
-	CHECK(sums_load(path, &log, &s) == -ENOENT);
+	CHECK(sums_load(path, NULL, &log, &s) == -ENOENT);
 	CHECK(!unlink(side) && heard.lines == 2);
 	log_fini(&log);
 }
@@ -298,7 +298,7 @@ static int open_again(struct log *log, bool hostile)
 	CHECK(!dataset_open(path, NULL, NULL, &ds));
 	if (hostile)
 		ds->fingerprint[3] ^= 1;
-	r = sums_open(path, ds, log, &s);
+	r = sums_open(ds, NULL, log, &s);
 	CHECK(!s == !!r);
 	sums_free(s);
 	dataset_close(ds);

@@ -60,7 +60,7 @@ static struct dataset *open_verified(uint64_t memory)
 	struct dataset *ds;
 
 	CHECK(!dataset_open(path, NULL, &hearing, &ds));
-	CHECK(!verify_dataset(ds));
+	CHECK(!verify_dataset(ds, NULL));
 	if (memory)
 		CHECK(verify_set_memory(ds, memory) <=
 		      max_u64(memory, 1 << 20));
@@ -393,7 +393,7 @@ static void joined_files_are_verified(void)
 	}
 	snprintf(pattern, sizeof(pattern), "%s/part-*.beton", dir);
 	CHECK(!joined_open(pattern, NULL, &hearing, &ds));
-	CHECK(ds->num_parts == 3 && !verify_dataset(ds));
+	CHECK(ds->num_parts == 3 && !verify_dataset(ds, NULL));
 	heard.lines = 0;
 	bad = ds->parts[1].ds->format.first_page + 5000;
 	flip(names[1], bad);
@@ -419,7 +419,7 @@ static void joined_files_are_verified(void)
 	CHECK(!joined_open(pattern, NULL, &hearing, &ds));
 	snprintf(pattern, sizeof(pattern), "%s.sums", names[2]);
 	CHECK(!unlink(pattern));
-	CHECK(verify_dataset(ds) == -ENOENT);
+	CHECK(verify_dataset(ds, NULL) == -ENOENT);
 	CHECK(strstr(heard.last, "fsck.beton --sums"));
 	dataset_close(ds);
 	for (unsigned i = 0; i < 3; i++) {
@@ -435,7 +435,7 @@ static int reopen(struct dataset **ds)
 {
 	heard.lines = 0;
 	CHECK(!dataset_open(path, NULL, &hearing, ds));
-	return verify_dataset(*ds);
+	return verify_dataset(*ds, NULL);
 }
 
 static void damaged_headers_are_refused(void)
@@ -492,14 +492,14 @@ static void damaged_names_are_dropped(void)
 	CHECK(!writer_finish(&w));
 	make_sums(name);
 	CHECK(!dataset_open(name, NULL, &hearing, &ds));
-	CHECK(!verify_dataset(ds) && ds->format.fields[0].classes->num == 500);
+	CHECK(!verify_dataset(ds, NULL) && ds->format.fields[0].classes->num == 500);
 	at = ds->format.fields[0].classes_at.off;
 	CHECK(at > 2 << 20);
 	dataset_close(ds);
 	flip(name, at);
 	heard.lines = 0;
 	CHECK(!dataset_open(name, NULL, &hearing, &ds));
-	CHECK(!verify_dataset(ds) && !ds->format.fields[0].classes);
+	CHECK(!verify_dataset(ds, NULL) && !ds->format.fields[0].classes);
 	CHECK(heard.lines == 2 &&
 	      strstr(heard.last, "ignoring its class names"));
 	dataset_close(ds);

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/net/url.h"
 #include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "fs/util/name.h"
 #include "fs/util/thread.h"
 #include "loader/tools/fsck/head.h"
@@ -261,6 +263,23 @@ static int check_all(struct run *run)
 	return tables_check(t);
 }
 
+/* Checksums are written next to the dataset. Returns whether that is possible,
+   or not asked for. */
+static bool can_write_sums(const struct fsck_options *o, const char *path,
+			   struct log *log)
+{
+	cleanup_free char *shown = NULL;
+
+	if (!url_is(path) || (!o->sums && !o->update_sums))
+		return true;
+	shown = url_visible(path);
+	log_error(
+		log,
+		"%s: checksums are written next to a local file: run fsck.beton --sums FILE before you upload FILE, and upload FILE.sums, too",
+		shown ? shown : "URL");
+	return false;
+}
+
 static int check_dataset(const struct fsck_options *o, const char *path,
 			 sigset_t *signals, struct log *log)
 {
@@ -268,12 +287,12 @@ static int check_dataset(const struct fsck_options *o, const char *path,
 		.options = o,
 		.log = log,
 		.report = {
-			.path = path,
 			.limit = o->limit,
 			.shows_details = o->common.level >= BETON_LOG_DEBUG,
 			.is_silent = is_silent(o),
 		},
 		.target = {
+			.given = path,
 			.log = log,
 			.extent = o->deep     ? CHECK_DEEP
 				  : o->tables ? CHECK_TABLES
@@ -284,10 +303,14 @@ static int check_dataset(const struct fsck_options *o, const char *path,
 			.signals = signals,
 		},
 	};
-	int r = source_open(path, NULL, log, &run.target.source);
+	int r;
 
+	if (!can_write_sums(o, path, log))
+		return STATUS_USAGE;
+	r = source_open(path, NULL, log, &run.target.source);
 	if (r)
 		return STATUS_FAILED;
+	run.report.path = run.target.source->path;
 	run.report.format = &run.target.format;
 	run.report.progress = &run.progress;
 	run.target.report = &run.report;

@@ -94,7 +94,7 @@ int repair_write(struct target *t, const char *path, uint64_t *written)
 			path, t->source->path);
 		return -EOPNOTSUPP;
 	}
-	r = dataset_open(t->source->path, NULL, t->log, &ds);
+	r = dataset_open(t->given, NULL, t->log, &ds);
 	r = r ? r : write_copy(t, ds, path, written);
 	if (ds)
 		dataset_close(ds);

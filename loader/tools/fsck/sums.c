@@ -41,7 +41,7 @@ static int load_side(struct sums_check *s)
 {
 	struct target *t = s->t;
 	uint64_t size = (uint64_t)t->source->stat.st_size;
-	int r = sums_load(t->source->path, NULL, &s->side);
+	int r = sums_load(t->given, NULL, NULL, &s->side);
 
 	if (r == -BETON_ECORRUPT) {
 		report_file(t->report, CHECK_SUMS_FILE, 0,

@@ -18,6 +18,8 @@ enum extent_of_check {
 };
 
 struct target {
+	const char *given; /* the path or URL, with its secrets: not for
+			      messages */
 	struct source *source;
 	struct format format;
 	struct report *report;
