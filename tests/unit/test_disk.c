@@ -285,7 +285,7 @@ static void readers_come_before_the_idle_link(void)
 	pthread_mutex_lock(&inner->lock);
 	inner->holds = false;
 	pthread_mutex_unlock(&inner->lock);
-	/* Its run is cancelled. */
+	/* Its run is ended. */
 	read_some(s, 5 << 20, 100, 1);
 	for (unsigned i = 0; i < 100 && held; i++) {
 		pause_ms(20);
