@@ -22,8 +22,6 @@ enum {
 	THROTTLE_MS = 1000,
 };
 
-#define GROWTH 1.1
-
 void depth_init(struct depth *d, uint64_t most, unsigned connections)
 {
 	*d = (struct depth){
@@ -67,7 +65,8 @@ void depth_first_byte(struct depth *d, int64_t now, int64_t latency)
 	if (d->latency_ns && latency > d->latency_ns && !is_old)
 		return;
 	if (!d->latency_ns)
-		set_target(d, (uint64_t)(FIRST_RATE * ((double)latency * 1e-9)));
+		set_target(d,
+			   (uint64_t)(FIRST_RATE * ((double)latency * 1e-9)));
 	d->latency_ns = latency;
 	d->latency_at_ns = now;
 }
@@ -81,20 +80,21 @@ static int64_t interval_ns(const struct depth *d)
 	return (ms > INTERVAL_MAX_MS ? INTERVAL_MAX_MS : ms) * 1000000;
 }
 
-/* Raises the target while the rate follows it; otherwise sets it to what the
-   link holds. */
+static uint64_t products(const struct depth *d, double rate)
+{
+	return (uint64_t)(rate * (double)d->latency_ns * 1e-9 * PRODUCTS);
+}
+
+/* Raises the target with the rate, which can double until the next interval.
+   TCP starts slowly, so that a rate may grow without a higher target. */
 static void adapt(struct depth *d, double rate)
 {
-	double product = depth_rate(d) * (double)d->latency_ns * 1e-9;
-
-	if (rate > d->grown_at * GROWTH) {
-		d->grown_at = rate;
+	if (products(d, rate) > d->target) {
 		d->flat = 0;
-		set_target(d, d->target * 2);
+		set_target(d, products(d, rate));
 	} else if (++d->flat >= FLAT_MAX) {
 		d->flat = 0;
-		d->grown_at = depth_rate(d);
-		set_target(d, (uint64_t)(product * PRODUCTS));
+		set_target(d, products(d, depth_rate(d)));
 	}
 }
 

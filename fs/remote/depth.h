@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much a source should have in flight: a multiple of the measured
- * bandwidth-delay product. It begins with some MiB, and doubles while the rate
- * grows. A server that throttles halves it. Pure functions of the times that
- * the caller passes; one thread changes it.
+ * bandwidth-delay product. It begins with some MiB, and follows the rate. A
+ * server that throttles halves it. Pure functions of the times that the caller
+ * passes; one thread changes it.
  */
 #ifndef FS_REMOTE_DEPTH_H
 #define FS_REMOTE_DEPTH_H
@@ -31,7 +31,6 @@ struct depth {
 	bool was_full;		   /* requests waited for others to end */
 	double rates[DEPTH_RATES]; /* bytes/s, of intervals that were full */
 	unsigned num_rates;
-	double grown_at;      /* the rate when the target was last raised */
 	unsigned flat;	      /* intervals without growth since */
 	int64_t throttled_ns; /* the last time; 0: never */
 	uint64_t ceiling;     /* bytes; found by throttling; 0: none */
