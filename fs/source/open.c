@@ -71,9 +71,24 @@ static int open_url(const char *path, const struct source_options *options,
 	return r;
 }
 
+/* For programs whose command lines have no such options. */
+static int open_url_by_environment(const char *path, struct log *log,
+				   struct source **out)
+{
+	struct source_options options;
+	int r = source_options_read(NULL, log, &options);
+
+	if (!r)
+		r = open_url(path, &options, log, out);
+	source_options_fini(&options);
+	return r;
+}
+
 int source_open(const char *path, const struct source_options *options,
 		struct log *log, struct source **out)
 {
+	if (url_is(path) && !options)
+		return open_url_by_environment(path, log, out);
 	if (url_is(path))
 		return open_url(path, options, log, out);
 	return open_file(path, log, out);

@@ -8,8 +8,8 @@
 
 /*
  * Opens a regular file, or the object of a URL; refuses anything else without
- * blocking. NULL options: the defaults. Failures are logged with the path. The
- * log must outlive the source.
+ * blocking. NULL options: those of $BETON_STORAGE_OPTIONS. Failures are logged
+ * with the path. The log must outlive the source.
  */
 int source_open(const char *path, const struct source_options *options,
 		struct log *log, struct source **out);
