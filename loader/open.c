@@ -361,6 +361,11 @@ static int open_trace(struct beton_loader *l,
 	return path && *path ? trace_open(path, &l->log, &l->trace) : 0;
 }
 
+static bool is_canceled(void *cancel)
+{
+	return cancel_is_asked(cancel);
+}
+
 static int start_loader(struct beton_loader *l, const char *path,
 			const struct beton_loader_options *o)
 {
@@ -384,6 +389,8 @@ static int start_loader(struct beton_loader *l, const char *path,
 		cache_parse_mode(o->cache, &options.choice.mode);
 	r = source_options_read(o->storage_options, &l->log, &storage);
 	storage.memory = source_table_memory(o->cache_size);
+	storage.interrupted = is_canceled;
+	storage.interrupted_arg = &l->interrupted;
 	options.storage = &storage;
 	if (!r)
 		r = read_balance(l);

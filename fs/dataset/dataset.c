@@ -321,6 +321,13 @@ const char *dataset_path(const struct dataset *ds)
 	return ds->source->path;
 }
 
+void dataset_pause(struct dataset *ds)
+{
+	for (size_t i = 0; i < ds->num_parts; i++)
+		source_pause(ds->parts[i].ds->source);
+	source_pause(ds->source);
+}
+
 bool dataset_is_remote(const struct dataset *ds)
 {
 	for (size_t i = 0; i < ds->num_parts; i++) {

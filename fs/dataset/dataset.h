@@ -99,6 +99,9 @@ void dataset_hash(uint64_t hash[2], const uint8_t *bytes, size_t size);
 /* For messages: URLs have neither users nor queries. */
 const char *dataset_path(const struct dataset *ds);
 
+/* Stops the threads of its sources until the next request: before a sandbox. */
+void dataset_pause(struct dataset *ds);
+
 /* Returns whether any of its bytes come over a network by a URL. */
 bool dataset_is_remote(const struct dataset *ds);
 

@@ -217,9 +217,15 @@ struct opening {
 	atomic_int result;	   /* of the first failure */
 };
 
-static void *open_some(void *arg)
+static bool has_failed(void *arg)
 {
 	struct opening *o = arg;
+
+	return atomic_load(&o->result);
+}
+
+static void open_by(struct opening *o, const struct source_options *options)
+{
 	uint64_t i;
 	int r, none = 0;
 
@@ -227,11 +233,22 @@ static void *open_some(void *arg)
 		i = atomic_fetch_add(&o->next, 1);
 		if (i >= o->paths->num)
 			break;
-		r = dataset_open(o->paths->at[i], &o->options, o->log,
+		r = dataset_open(o->paths->at[i], options, o->log,
 				 &o->files[i]);
 		if (r)
 			atomic_compare_exchange_strong(&o->result, &none, r);
 	}
+}
+
+/* Only the caller's own thread may ask the caller; the others end after it. */
+static void *open_some(void *arg)
+{
+	struct opening *o = arg;
+	struct source_options options = o->options;
+
+	options.interrupted = has_failed;
+	options.interrupted_arg = o;
+	open_by(o, &options);
 	return NULL;
 }
 
@@ -253,7 +270,7 @@ static void open_remote(struct opening *o)
 	while (n + 1 < o->paths->num && n < ARRAY_LEN(others) &&
 	       !thread_start(&others[n], open_some, o))
 		n++;
-	open_some(o);
+	open_by(o, &o->options);
 	while (n)
 		pthread_join(others[--n], NULL);
 }
@@ -272,7 +289,7 @@ static int open_all(struct opening *o)
 	int r;
 
 	if (!has_url(o->paths)) {
-		open_some(o);
+		open_by(o, &o->options);
 		return atomic_load(&o->result);
 	}
 	r = share_options(o);
@@ -356,8 +373,8 @@ static int open_files(const char *path, const struct paths *paths,
 	return 0;
 }
 
-int joined_open(const char *path, const struct source_options *options,
-		struct log *log, struct dataset **out)
+static int open_paths(const char *path, const struct source_options *options,
+		      struct log *log, struct dataset **out)
 {
 	struct paths paths;
 	int r = paths_list(path, log, &paths);
@@ -367,5 +384,20 @@ int joined_open(const char *path, const struct source_options *options,
 			    ? dataset_open(paths.at[0], options, log, out)
 			    : open_files(path, &paths, options, log, out);
 	paths_fini(&paths);
+	return r;
+}
+
+int joined_open(const char *path, const struct source_options *options,
+		struct log *log, struct dataset **out)
+{
+	struct source_options common;
+	int r;
+
+	if (options)
+		return open_paths(path, options, log, out);
+	r = source_options_read(NULL, log, &common);
+	if (!r)
+		r = open_paths(path, &common, log, out);
+	source_options_fini(&common);
 	return r;
 }

@@ -298,6 +298,7 @@ static int enter_sandbox(struct daemon *d)
 	int r;
 
 	let_go_of_directory(d);
+	served_pause(&d->served);
 	r = sandbox_enter(d->served.sandbox, served_is_remote(&d->served));
 	return r ? exit_failed(&d->log, "sandbox", r) : EXIT_OK;
 }

@@ -10,6 +10,7 @@
 #include "fs/dataset/verify.h"
 #include "fs/files/paths.h"
 #include "fs/mount/option_text.h"
+#include "fs/net/net.h"
 #include "fs/util/cleanup.h"
 
 static int open_dataset(struct served *s, struct served_dataset *dataset)
@@ -289,13 +290,33 @@ static void choose_table_memory(const struct served *s)
 			source_table_memory(s->opts->cache_size);
 }
 
+/* All datasets behind URLs share connections, and the memory for tables. */
+static int share_net(struct served *s)
+{
+	struct source_options *storage = &s->opts->storage;
+	size_t n = 0;
+	int r;
+
+	for (size_t i = 0; i < num_served(s); i++)
+		n += strstr(s->datasets[i].path, "://") != NULL;
+	if (n < 2)
+		return EXIT_OK;
+	storage->memory =
+		(storage->memory ? storage->memory : SOURCE_MEMORY) / n;
+	r = net_open(s->log, &storage->net);
+	return r ? EXIT_SYSTEM : EXIT_OK;
+}
+
 int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 {
 	int code = EXIT_OK, r;
 
 	choose_table_memory(s);
+	code = share_net(s);
 	for (size_t i = 0; i < num_served(s) && !code; i++)
 		code = open_dataset(s, &s->datasets[i]);
+	/* The sources have their own references. */
+	net_unref(steal(s->opts->storage.net));
 	if (!code)
 		code = open_engine(s);
 	if (code)
@@ -317,6 +338,12 @@ int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 					    .arg = arg },
 		&s->ops);
 	return r ? exit_failed(s->log, "operations", r) : EXIT_OK;
+}
+
+void served_pause(const struct served *s)
+{
+	for (size_t i = 0; i < num_served(s); i++)
+		dataset_pause(s->datasets[i].ds);
 }
 
 bool served_is_remote(const struct served *s)

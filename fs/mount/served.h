@@ -69,6 +69,9 @@ int exit_failed(struct log *log, const char *what, int r);
  * INIT calls `ready`.
  */
 int served_open(struct served *served, void (*ready)(void *arg), void *arg);
+/* Stops the threads of datasets behind URLs until their next requests, so that
+   they start inside the sandbox. */
+void served_pause(const struct served *served);
 /* Returns whether a dataset is behind a URL. */
 bool served_is_remote(const struct served *served);
 /* Starts the threads; served_open() starts none. Returns an exit

@@ -29,6 +29,11 @@ struct source_options {
 	const char *region;   /* NULL: $AWS_REGION and the like */
 	const char *endpoint; /* URL; NULL: $AWS_ENDPOINT_URL_S3 and the like */
 	bool no_sign;	      /* send no credentials */
+	/* Asked up to 20 times a second by the thread that opens a source,
+	   while a server does not answer; true ends the wait with -ECANCELED.
+	   NULL: never. */
+	bool (*interrupted)(void *arg);
+	void *interrupted_arg;
 };
 
 enum {

@@ -5,6 +5,7 @@
 
 #include "fs/source/net_stats.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
 
 void source_close(struct source *source)
 {
@@ -99,7 +100,7 @@ bool source_net_stats(const struct source *source, struct source_net_stats *out)
 void source_wait_init(struct source_wait *wait)
 {
 	pthread_mutex_init(&wait->lock, NULL);
-	pthread_cond_init(&wait->idle, NULL);
+	clock_cond_init(&wait->idle);
 	wait->pending = 0;
 }
 
@@ -122,6 +123,18 @@ void source_wait_idle(struct source_wait *wait)
 	scoped_lock(&wait->lock);
 	while (wait->pending)
 		pthread_cond_wait(&wait->idle, &wait->lock);
+}
+
+bool source_wait_some(struct source_wait *wait, int64_t ms)
+{
+	const struct timespec end = clock_in_ms(ms);
+	scoped_lock(&wait->lock);
+
+	while (wait->pending) {
+		if (pthread_cond_timedwait(&wait->idle, &wait->lock, &end))
+			break;
+	}
+	return !wait->pending;
 }
 
 void source_wait_fini(struct source_wait *wait)

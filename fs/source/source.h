@@ -176,6 +176,8 @@ void source_wait_init(struct source_wait *wait);
 void source_wait_add(struct source_wait *wait);
 void source_wait_done(struct source_wait *wait);
 void source_wait_idle(struct source_wait *wait);
+/* Waits for so long at most. Returns whether there are none. */
+bool source_wait_some(struct source_wait *wait, int64_t ms);
 void source_wait_fini(struct source_wait *wait);
 
 #endif

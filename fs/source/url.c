@@ -16,6 +16,7 @@ enum {
 	/* A URL that is wrong should not keep its user waiting. */
 	OPEN_RETRY_MS = 5 * 1000,
 	IN_FLIGHT_MAX = 256 << 20,
+	ASK_MS = 50,
 };
 
 struct url_source {
@@ -415,8 +416,19 @@ static void warn_of_version(const struct url_source *s)
 		pin->has_modified ? " and date" : "");
 }
 
+static void wait_or_cancel(struct url_source *s, struct read *read,
+			   const struct source_options *o)
+{
+	while (o->interrupted && !source_wait_some(&read->wait, ASK_MS)) {
+		if (!o->interrupted(o->interrupted_arg))
+			continue;
+		remote_cancel(&s->remote, &read->request);
+		return;
+	}
+}
+
 /* Reads the first bytes, which sets the pin. */
-static int read_head(struct url_source *s)
+static int read_head(struct url_source *s, const struct source_options *o)
 {
 	struct read read = { 0 };
 	int r;
@@ -426,6 +438,7 @@ static int read_head(struct url_source *s)
 		return -ENOMEM;
 	begin_read(&read, s->head, URL_SOURCE_HEAD, 0);
 	remote_submit(&s->remote, &read.request);
+	wait_or_cancel(s, &read, o);
 	r = end_wait(&read);
 	if (r)
 		return r;
@@ -445,7 +458,7 @@ static int open_source(struct url_source *s, const char *url,
 	init_remote(s, options);
 	r = open_keys(s, options);
 	if (!r)
-		r = read_head(s);
+		r = read_head(s, options);
 	if (r)
 		return r;
 	s->remote.retry_ms = s->remote.outage.retry_ms = s->retry_ms;

@@ -35,9 +35,12 @@ static PyObject *dataset_new(PyTypeObject *type, PyObject *args,
 {
 	static const char *const names[] = { "path", "storage_options",
 					     NULL };
+	char error[ERROR_SIZE] = "";
 	struct beton_dataset_options o = {
 		.size = sizeof(o),
 		.log = note,
+		.error = error,
+		.error_size = sizeof(error),
 	};
 	struct dataset *d;
 	PyObject *path = NULL;
@@ -52,13 +55,12 @@ static PyObject *dataset_new(PyTypeObject *type, PyObject *args,
 		Py_DECREF(path);
 		return NULL;
 	}
-	last_message[0] = '\0';
 	d->pid = getpid();
 	Py_BEGIN_ALLOW_THREADS;
 	r = beton_dataset_open(PyBytes_AsString(path), &o, &d->ds);
 	Py_END_ALLOW_THREADS;
 	if (r) {
-		raise_error(-r, last_message, PyBytes_AsString(path));
+		raise_error(-r, error, PyBytes_AsString(path));
 		Py_CLEAR(d);
 	}
 	Py_DECREF(path);
