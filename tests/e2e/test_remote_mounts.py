@@ -218,7 +218,7 @@ def test_tools_read_urls(tmp_path, big, nginx):
     server = nginx(pathlib.Path(big.path).parent)
     url, out = server.url("big.beton"), tmp_path / "out.beton"
     for args in (["info", "--json"], ["dump", "--out", tmp_path / "dumped"],
-                 ["bench", "--until", "read", "--seconds", "0.2", "--json"]):
+                 ["bench", "--until", "read", "--epochs", "1", "--json"]):
         assert not run(BETON, *args, url).returncode, args
     done = run(BUILD / "mkfs.beton", url, out)
     assert not done.returncode, done.stderr
