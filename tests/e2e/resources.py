@@ -53,15 +53,25 @@ def children(pid):
 
 def kind_of(pid, fd):
     """The word before the colon of what has no name: socket, pipe, memfd; a
-    device or the like by name; "file", which may be renamed, or "direct"."""
+    device or the like by name; "file", which may be renamed, or "direct". TCP
+    sockets are "connection"."""
     target = os.readlink(f"/proc/{pid}/fd/{fd}")
     if (named := re.match(r"/?(memfd|socket|pipe):", target)):
+        if named[1] == "socket" and target[8:-1] in tcp_inodes(pid):
+            return "connection"
         return named[1]
     if not target.startswith("/") or target.startswith("/dev/"):
         return target
     flags = re.search(r"^flags:\s*([0-7]+)", pathlib.Path(
         f"/proc/{pid}/fdinfo/{fd}").read_text(), re.MULTILINE)[1]
     return "direct" if int(flags, 8) & os.O_DIRECT else "file"
+
+
+def tcp_inodes(pid):
+    """The sockets of its network namespace."""
+    return {line.split()[9] for name in ("tcp", "tcp6") for line in
+            pathlib.Path(f"/proc/{pid}/net/{name}").read_text().splitlines()
+            [1:]}
 
 
 def descriptors(pid):
@@ -145,10 +155,12 @@ class Daemon:
 
     def more_descriptors(self):
         """kind -> (at the mount, now). Slots keep memory for the next batch,
-        and the first direct read opens a dataset again, for good."""
+        the first direct read opens a dataset again, for good, and connections
+        to servers stay for the next requests."""
         now, then = descriptors(self.pid), self.descriptors
         return {kind: (then[kind], now[kind]) for kind in now | then
-                if now[kind] != then[kind] and kind != "memfd" and not (
+                if now[kind] != then[kind]
+                and kind not in ("memfd", "connection") and not (
                     kind == "direct" and now[kind] <= then["file"])}
 
     def more_threads(self):
