@@ -44,7 +44,7 @@ def program(directory, name):
     found = shutil.which(name, path=str(directory or ROOT / "build")) or \
         (None if directory else shutil.which(name))
     if not found:
-        fail(f"no {name} in {folder or ROOT / 'build'}: run make, or give "
+        fail(f"no {name} in {directory or ROOT / 'build'}: run make, or give "
              "--bin")
     return found
 
