@@ -18,12 +18,14 @@ import time
 
 import pytest
 
+import elsewhere
 import make
 import resources
 from servers import (certificate, faulty, haproxy,  # noqa: F401, for tests
                      link, moto, nginx, rclone, running)
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+BUILD = elsewhere.build(
+    pathlib.Path(os.environ.get("BUILD", "build")).resolve())
 # Exit codes of betonfs: betonfs(8).
 EXIT_MOUNT, EXIT_NOT_DATASET, EXIT_DAMAGED = 32, 33, 34
 DEADLINE = 20   # seconds, of whatever is waited for

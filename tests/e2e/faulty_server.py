@@ -144,7 +144,7 @@ async def play_slow(server, answer, fault, out):
 
 
 async def play_gzip(server, answer, fault, out):
-    """Content-Encoding: gzip, though nobody accepts it."""
+    """Content-Encoding: gzip, though the client does not accept it."""
     body = gzip.compress(b"".join(answer.pieces()))
     answer.headers.update({"Content-Encoding": "gzip"})
     answer.path, answer.body = None, body

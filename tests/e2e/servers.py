@@ -55,6 +55,7 @@ class Program:
             self.process = subprocess.Popen(
                 [str(c) for c in self.command], stdin=subprocess.DEVNULL,
                 stdout=log, stderr=log, preexec_fn=end_with_parent,
+                start_new_session=True,
                 env={**os.environ, **(self.env or {})})
         end = time.monotonic() + DEADLINE
         while not self.listens():
@@ -73,11 +74,13 @@ class Program:
     def stop(self, how=signal.SIGTERM):
         if not self.process:
             return
-        self.process.send_signal(how)
+        # nginx survives as its workers otherwise.
+        send = os.killpg if how == signal.SIGKILL else os.kill
+        send(self.process.pid, how)
         try:
             self.process.wait(DEADLINE)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         self.process = None
 
@@ -171,7 +174,7 @@ pid {self.folder}/pid;
 error_log stderr warn;
 events {{ worker_connections 1024; }}
 http {{
-  log_format seen '$request_method\\t$uri\\t$status\\t$body_bytes_sent\\t'
+  log_format seen escape=none '$request_method\\t$uri\\t$status\\t$body_bytes_sent\\t'
                   '$http_range\\t$http_if_match';
   access_log {self.access} seen;
   sendfile on;

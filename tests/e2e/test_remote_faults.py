@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers and networks that fail: reads are tried again until they are complete,
+and no batch has an error or a wrong byte."""
+import pathlib
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+import dumped
+import remote
+from dumped import beton
+
+SPEC = "order=random,batch=8,seed=5,drop_last=0"
+# Faults after which a request is tried again.
+TRANSIENT = {
+    "503": {"kind": "status", "status": 503},
+    "500": {"kind": "status", "status": 500},
+    "429": {"kind": "status", "status": 429, "retry_after": 1},
+    "408": {"kind": "status", "status": 408},
+    "S3 is slow": {"kind": "status", "status": 503, "body":
+                   "<Error><Code>SlowDown</Code></Error>"},
+    "reset": {"kind": "reset"},
+    "reset in the body": {"kind": "reset", "after": 5000},
+    "closed": {"kind": "close"},
+    "truncated": {"kind": "truncated"},
+    "another range": {"kind": "wrong_range"},
+    "stalled": {"kind": "stall", "seconds": 5},
+    "slow": {"kind": "slow", "seconds": 2},
+    "chunked": {"kind": "chunked"},
+    "redirected": {"kind": "redirect"},
+    "closed after it": {"kind": "last"},
+    "garbage": {"kind": "garbage"}}
+# Answers of another object, or of a server without ranges.
+FINAL = {
+    "another length": {"kind": "wrong_total"},
+    "the whole object": {"kind": "whole"},
+    "compressed": {"kind": "gzip"}}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return remote.large(tmp_path_factory.mktemp("faults") / "large.beton",
+                        samples=200, size=40_000)
+
+
+@pytest.fixture(scope="module")
+def whole(data, tmp_path_factory):
+    """The digests of the local file."""
+    return remote.dump(data.path, tmp_path_factory.mktemp("whole") / "near",
+                       "--spec", SPEC)
+
+
+def dump(url, out, *options, **how):
+    return remote.dump(url, out, "--spec", SPEC, "--cache-size", "16MiB",
+                       *options, **how)
+
+
+@pytest.mark.parametrize("name", TRANSIENT)
+def test_some_requests_fail(data, whole, faulty, name, tmp_path):
+    server = faulty(pathlib.Path(data.path).parent, seed=len(name),
+                    faults=[{"share": 0.05, **TRANSIENT[name]}])
+    start = time.monotonic()
+    assert dump(server.url("large.beton"), tmp_path / "far") == whole
+    report = server.report()
+    assert sum(report["faults"].values()) > 0, report["requests"]
+    assert time.monotonic() - start < 30
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_kinds_together(data, whole, faulty, seed, tmp_path):
+    server = faulty(pathlib.Path(data.path).parent, seed=seed, faults=[
+        {"share": 0.01, **f, **({"seconds": 2} if f["kind"] == "stall" else {})}
+        for f in TRANSIENT.values()])
+    assert dump(server.url("large.beton"), tmp_path / "far") == whole
+
+
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("name", ["503", "truncated", "another range",
+                                  "reset"])
+def test_the_first_requests_fail(data, faulty, name, number):
+    server = faulty(pathlib.Path(data.path).parent,
+                    faults=[{"at": [number], **TRANSIENT[name]}])
+    assert remote.info(server.url("large.beton")) == remote.info(data.path)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 416])
+def test_an_answer_that_is_final_is_not_asked_for_again(data, faulty, status):
+    server = faulty(pathlib.Path(data.path).parent,
+                    faults=[{"kind": "status", "status": status, "from": 0}])
+    start = time.monotonic()
+    r = beton("info", server.url("large.beton"), code=1)
+    assert time.monotonic() - start < 5
+    assert len(r.stderr.splitlines()) == 1 and str(status) in r.stderr
+    assert server.report()["requests"] <= 2
+
+
+@pytest.mark.parametrize("name", ["403", *FINAL])
+def test_samples_after_a_final_answer_are_not_valid(data, faulty, name,
+                                                    tmp_path):
+    """From some request on; the samples before it are correct."""
+    fault = FINAL.get(name, {"kind": "status", "status": 403})
+    server = faulty(pathlib.Path(data.path).parent,
+                    faults=[{"from": 60, **fault}])
+    batches = dumped.dump(server.url("large.beton"), tmp_path / "far",
+                          "--spec", SPEC, "--on-error", "skip",
+                          "--cache-size", "16MiB", code=None)
+    valid = 0
+    for b in batches:
+        for row, i in enumerate(b.ids):
+            if b.valid[row]:
+                valid += 1
+                assert b.row("blob", row) == data.values[i]["blob"]
+    assert 0 < valid < len(data.values)
+
+
+class Running:
+    """A dump in the background."""
+
+    def __init__(self, url, out, *options, env=None):
+        self.out = out
+        self.process = subprocess.Popen(
+            [dumped.BUILD / "beton", "dump", url, "--out", out, "--spec", SPEC,
+             "--cache-size", "16MiB", *map(str, options)], text=True,
+            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+            env=remote.environment(env or {}))
+
+    def wait_for_batches(self, count):
+        end = time.monotonic() + dumped.DEADLINE
+        while len(list(self.out.glob("*"))) < count:
+            assert self.process.poll() is None, self.process.stderr.read()
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    def digest(self):
+        _, errors = self.process.communicate(timeout=dumped.DEADLINE)
+        assert self.process.returncode == 0, errors
+        self.errors = errors
+        return dumped.digest(self.out)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 3, 12])
+def test_a_server_that_is_gone_for_some_seconds(data, whole, nginx, seconds,
+                                                tmp_path):
+    server = nginx(pathlib.Path(data.path).parent, rate=200_000)
+    far = Running(server.url("large.beton"), tmp_path / "far")
+    far.wait_for_batches(2)
+    server.stop(signal.SIGKILL)
+    time.sleep(seconds)
+    server.start()
+    assert far.digest() == whole
+
+
+def test_a_balancer_in_maintenance(data, whole, nginx, haproxy, tmp_path):
+    server = haproxy(nginx(pathlib.Path(data.path).parent, rate=200_000))
+    far = Running(server.url("large.beton"), tmp_path / "far")
+    far.wait_for_batches(2)
+    server.set_maintenance(True)
+    time.sleep(2)
+    server.set_maintenance(False)
+    assert far.digest() == whole
+    assert "503" in far.errors or not far.errors
+
+
+def test_a_balancer_that_drops(data, whole, nginx, haproxy, tmp_path):
+    server = haproxy(nginx(pathlib.Path(data.path).parent), rules=[
+        "http-request return status 503 if { rand(100) lt 3 }",
+        "http-request reject if { rand(100) lt 3 }"])
+    assert dump(server.url("large.beton"), tmp_path / "far") == whole
+
+
+def test_a_server_that_is_restarted_again_and_again(data, whole, nginx,
+                                                    tmp_path):
+    server = nginx(pathlib.Path(data.path).parent, rate=300_000)
+    far = Running(server.url("large.beton"), tmp_path / "far")
+    done = threading.Event()
+
+    def restart():
+        while not done.wait(0.4):
+            server.stop(signal.SIGQUIT)
+            time.sleep(0.1)
+            server.start()
+
+    thread = threading.Thread(target=restart)
+    thread.start()
+    try:
+        assert far.digest() == whole
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_an_outage_is_logged_once(data, nginx, tmp_path):
+    server = nginx(pathlib.Path(data.path).parent, rate=200_000)
+    far = Running(server.url("large.beton"), tmp_path / "far")
+    far.wait_for_batches(2)
+    server.stop()
+    time.sleep(3)
+    server.start()
+    far.digest()
+    assert len(far.errors.splitlines()) <= 2, far.errors
+
+
+def test_a_dump_of_a_server_that_is_gone_can_be_interrupted(data, nginx,
+                                                            tmp_path):
+    server = nginx(pathlib.Path(data.path).parent, rate=200_000)
+    far = Running(server.url("large.beton"), tmp_path / "far")
+    far.wait_for_batches(2)
+    server.stop()
+    time.sleep(0.5)
+    far.process.send_signal(signal.SIGINT)
+    far.process.wait(5)
+    far.process.stderr.close()
