@@ -504,6 +504,30 @@ static void header_files(void)
 	credentials_close(c);
 }
 
+static void bad_header_files_are_refused(void)
+{
+	static const char *const table[][2] = {
+		{ "A: b\nHost: x", "/h:2: requests have this header" },
+		{ "range: bytes=0-1", "/h:1: requests have this header" },
+		{ "A b: c", "/h:1: expected NAME: VALUE" },
+		{ ": c", "/h:1: expected NAME: VALUE" },
+		{ "A: b\x01", "/h:1: the value has a control character" },
+		{ "a:1\na:2\na:3\na:4\na:5\na:6\na:7\na:8\na:9\na:10\na:11",
+		  "/h:11: more than 10 headers" },
+	};
+	struct credentials *c;
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		begin();
+		fake_set(&fake, fake.files, "/h", table[i][0]);
+		c = open_of((struct credentials_options){ .scheme = URL_HTTP,
+							  .header = "/h" });
+		CHECK(credentials_wait(c, 10000) == -EACCES);
+		CHECK(has_heard(table[i][1]));
+		credentials_close(c);
+	}
+}
+
 static void some_need_no_session(void)
 {
 	struct refusal unauthorized = refusal_of(401, "");
@@ -571,6 +595,7 @@ int main(void)
 	clocks_are_corrected();
 	buckets_move();
 	header_files();
+	bad_header_files_are_refused();
 	some_need_no_session();
 	bad_configuration_fails_at_once();
 	log_fini(&heard);
