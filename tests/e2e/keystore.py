@@ -72,6 +72,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Quiet(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """A reader may close a connection at any time."""
+
+
 class Server:
     """Answers with function(handler) until close()."""
 
@@ -84,9 +91,7 @@ class Server:
 
             do_PUT = do_POST = do_GET
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0),
-                                                      Answering)
-        self.server.daemon_threads = True
+        self.server = Quiet(("127.0.0.1", 0), Answering)
         self.port = self.server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -156,9 +161,6 @@ class Store(Server):
         self.served += 1
         q.reply(206, self.data[first:last + 1], ETag='"v1"',
                 Content_Range=f"bytes {first}-{last}/{size}")
-
-    def send_date(self, q):
-        pass
 
 
 class Skewed(Store):
