@@ -109,9 +109,9 @@ struct beton_writer_value {
 /*
  * Creates a dataset file.
  *
- *   path         name of the file; an existing one is replaced on finish,
- *                also if options->append is set: a new file has the samples of
- *                both, so a failure leaves the old file whole
+ *   path         name of the file, or URL of the object; an existing one is
+ *                replaced on finish, also if options->append is set: a new file
+ *                has the samples of both, so a failure leaves the old file whole
  *   fields       `num_fields` fields, at least 1, copied by the call
  *   samples      the most samples that you append
  *   options      NULL is not allowed

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datasets that are written to URLs: the objects are those that local files
 would be, and nothing is left of a run that fails."""
+import base64
 import http.client
 import http.server
 import os
@@ -10,6 +11,7 @@ import resource
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.parse
@@ -75,6 +77,7 @@ class Between:
     def __init__(self, server):
         self.server, self.fault = server, lambda *request: None
         self.lock, self.seen = threading.Lock(), []
+        self.keep, self.kept = False, []
         between = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -113,8 +116,13 @@ class Between:
             return self.drop(handler)
         if isinstance(fault, tuple):
             return self.answer(handler, fault[0], [], fault[1].encode())
+        if self.keep:
+            self.kept.append((handler.command, query, dict(handler.headers),
+                              body))
         c = http.client.HTTPConnection(self.server.host, self.server.port)
-        c.request(handler.command, handler.path, body, dict(handler.headers))
+        # A client of a proxy sends the whole URL.
+        path = re.sub("^http://[^/]*", "", handler.path)
+        c.request(handler.command, path, body, dict(handler.headers))
         got = c.getresponse()
         text = got.read()
         if fault == "lose":
@@ -209,6 +217,62 @@ def test_left_out_samples_leave_no_gap(moto, tmp_path):
     write(*options, root, tmp_path / "x.beton")
     write(*options, root, moto.url("x.beton"), env=moto)
     assert get(moto, "/x.beton") == (tmp_path / "x.beton").read_bytes()
+
+
+def crc32c(data):
+    """Bit by bit."""
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def test_s3_checks_each_part(between, moto, photos, local):
+    """AWS compares a CRC-32C of each part. The proxy is moto instead of AWS."""
+    class Aws:
+        def environment(self):
+            return {**between.environment(),
+                    "http_proxy": f"http://127.0.0.1:{between.port}",
+                    "AWS_ENDPOINT_URL": "http://s3.us-east-1.amazonaws.com"}
+
+    between.keep = True
+    write("--mode=raw", photos, moto.url("a.beton"), env=Aws())
+    kept = between.kept
+    begin = [h for m, q, h, b in kept if m == "POST" and q.startswith("uploads")]
+    assert begin[0]["x-amz-checksum-algorithm"] == "CRC32C"
+    parts = {int(re.search(r"partNumber=(\d+)", q)[1]):
+             (h["x-amz-checksum-crc32c"], b)
+             for m, q, h, b in kept if m == "PUT"}
+    assert sorted(parts) == list(range(1, len(parts) + 1))
+    smallest = min(parts.values(), key=lambda part: len(part[1]))
+    sum_, body = smallest
+    assert sum_ == base64.b64encode(crc32c(body).to_bytes(4, "big")).decode()
+    end = [b for m, q, h, b in kept if m == "POST" and "uploadId" in q][0]
+    for sum_, _ in parts.values():
+        assert f"<ChecksumCRC32C>{sum_}</ChecksumCRC32C>".encode() in end
+    assert get(moto, "/a.beton") == local.read_bytes()
+
+
+def test_appending_replaces_the_object_that_was_read(between, moto, photos,
+                                                     tmp_path):
+    for kind, env in ("", None), (moto.url(""), between):
+        for i in (0, 1):
+            write("--mode=raw", f"--shard={i}/2", *["--append"] * i, photos,
+                  f"{kind}a.beton", env=env, cwd=tmp_path)
+    assert get(moto, "/a.beton") == (tmp_path / "a.beton").read_bytes()
+
+    def fault(number, method, query, key):
+        if method == "POST" and query.startswith("uploadId"):
+            moto.call("PUT", f"/{moto.bucket}/a.beton", b"\2\0 another one")
+
+    between.forget(fault)
+    r = mkfs("--mode=raw", "--append", photos, moto.url("a.beton"), env=between)
+    assert between.seen[-1][0] == "POST" or r.returncode == 1
+    if r.returncode:        # not every moto compares If-Match
+        assert "another program wrote it meanwhile" in r.stderr
+        assert get(moto, "/a.beton") == b"\2\0 another one"
 
 
 # --- what has the name -------------------------------------------------------
@@ -456,6 +520,34 @@ def test_merge_and_split_and_optimize(moto, photos, local, tmp_path):
         r = run("beton", "optimize", tmp_path / "jpg.beton", out, env=moto)
         assert r.returncode == 0, r.stderr
     assert get(moto, "/fast.beton") == (tmp_path / "fast.beton").read_bytes()
+
+
+def test_python_writes_urls(rclone, tmp_path):
+    package = BUILD / "python"
+    if not (package / "betonfs/_writer.py").exists():
+        pytest.skip("no Python package in the build: make python")
+    program = """
+import sys
+import betonfs
+samples = [{"label": i, "text": {"i": i}} for i in range(100)]
+for path in sys.argv[1:]:
+    betonfs.write(path, samples)
+    try:
+        betonfs.write(path, samples)
+    except FileExistsError as e:
+        print(e)
+    betonfs.write(path, samples, overwrite=True)
+    betonfs.write(path, samples, append=True)
+betonfs.merge(sys.argv[1:2], sys.argv[1] + ".2")
+"""
+    r = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "a", rclone.url("a")],
+        text=True, capture_output=True, timeout=60,
+        env={**os.environ, **rclone.environment(), "PYTHONPATH": package})
+    assert r.returncode == 0, r.stderr
+    assert r.stdout.count("overwrite=True") == 2
+    assert (rclone.root / "bucket/a").read_bytes() == \
+        (tmp_path / "a").read_bytes()
 
 
 def test_memory_is_bounded(rclone, tmp_path):

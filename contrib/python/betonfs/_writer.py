@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _beton, _png
-from ._checks import is_whole, path as checked_path, shown, truth, whole
+from ._checks import is_url, is_whole, path as checked_path, public, shown, truth, whole
 from ._errors import BetonError, make
 from ._processes import add_place, at, made
 from ._progress import with_progress
@@ -488,10 +488,18 @@ def indexed(encoder: Any, samples: Any, numbers: Sequence[int],
 
 
 def refuse_existing(path: str | os.PathLike[str], call: str = "write") -> None:
-    """Raise FileExistsError if there is something at the path."""
-    if os.path.lexists(path):
-        raise make(errno.EEXIST, f"{os.fspath(path)} exists; {call}() "
-                   "replaces it with overwrite=True")
+    """Raise FileExistsError if there is something at the path, or a dataset at
+    the URL. The writer itself replaces no other object."""
+    text = os.fspath(path)
+    if is_url(text):
+        try:
+            _beton.Dataset(text)
+        except OSError:
+            return
+    elif not os.path.lexists(text):
+        return
+    raise make(errno.EEXIST, f"{public(text)} exists; {call}() "
+               "replaces it with overwrite=True")
 
 
 def _too_large(number: int, values: tuple[Any, ...], page_size: int) -> str:
@@ -652,7 +660,8 @@ def write(
     append: bool = False,
 ) -> int:
     """Write a dataset, and return the number of samples that were written. The
-    file appears under its name when it is complete.
+    file, or the object of a URL such as "s3://bucket/train.beton", appears
+    under its name when it is complete.
 
     samples
         A sequence with ``len()`` and ``[i]``, or an iterable. For an iterable,
