@@ -102,6 +102,12 @@ const char *dataset_path(const struct dataset *ds);
 /* Stops the threads of its sources until the next request: before a sandbox. */
 void dataset_pause(struct dataset *ds);
 
+struct source_net_stats;
+
+/* Adds up the figures of its sources that read over a network; of times it
+   takes the longest. Returns false if there are none. */
+bool dataset_net_stats(const struct dataset *ds, struct source_net_stats *out);
+
 /* Returns whether any of its bytes come over a network by a URL. */
 bool dataset_is_remote(const struct dataset *ds);
 

@@ -875,6 +875,12 @@ void engine_close(struct engine *e)
 	free(e);
 }
 
+struct dataset *const *engine_datasets(const struct engine *e, size_t *n)
+{
+	*n = e->num_datasets;
+	return e->datasets;
+}
+
 const struct cache_choice *engine_choice(const struct engine *e)
 {
 	return &e->choice;

@@ -57,6 +57,9 @@ void engine_stop(struct engine *engine);
 /* The caller has put all slots. Takes NULL. */
 void engine_close(struct engine *engine);
 
+/* Returns the datasets of the options. */
+struct dataset *const *engine_datasets(const struct engine *engine, size_t *n);
+
 /* Returns the memory that was chosen for payloads, and a line with the
    reason. */
 const struct cache_choice *engine_choice(const struct engine *engine);

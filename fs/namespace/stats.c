@@ -9,6 +9,8 @@
 
 #include "fs/metrics/openmetrics.h"
 #include "fs/order/spec_text.h"
+#include "fs/source/disk.h"
+#include "fs/source/net_stats.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
@@ -27,6 +29,16 @@ struct stream_facts {
 	struct plan_reader reader;
 	uint64_t idle_s;
 	double amplification;
+};
+
+/* A dataset behind a URL. */
+struct network_facts {
+	char *dataset; /* owned */
+	uint64_t rate, in_flight, waiting, depth, requests, connections,
+		retries, stalls, hedges, hedge_bytes, throttled, wire_bytes,
+		payload_bytes, failures;
+	double latency, p50, p99; /* seconds */
+	struct disk_stats tier;	  /* zeros: there is none */
 };
 
 struct way_facts {
@@ -72,6 +84,8 @@ struct facts {
 	struct way_facts ways[JOBS_WAYS];
 	struct stream_facts streams[STREAMS_MAX];
 	size_t num_streams;
+	struct network_facts *networks; /* owned */
+	size_t num_networks;
 	struct jobs_entry jobs[JOBS_MAX];
 	size_t num_jobs;
 	struct ranks ranks;
@@ -242,6 +256,53 @@ static const struct metric of_stream[] = {
 };
 #undef OF
 
+#define OF(member) offsetof(struct network_facts, member)
+static const struct metric of_network[] = {
+	{ "rate", "network_rate_bytes", "bytes", GAUGE, OF(rate),
+	  "Bytes per second from the server, the highest of the last seconds." },
+	{ "latency_s", "network_latency_seconds", "seconds", RATIO, OF(latency),
+	  "Lowest recent time from a request to the first byte." },
+	{ "first_byte_p50_s", NULL, NULL, RATIO, OF(p50), NULL },
+	{ "first_byte_p99_s", NULL, NULL, RATIO, OF(p99), NULL },
+	{ "in_flight", "network_in_flight", NULL, GAUGE, OF(in_flight),
+	  "Requests that were sent and not answered yet." },
+	{ "waiting", "network_waiting", NULL, GAUGE, OF(waiting),
+	  "Requests that were not sent yet." },
+	{ "depth", "network_depth", NULL, GAUGE, OF(depth),
+	  "Requests that the daemon wants in flight." },
+	{ "requests", "network_requests", NULL, COUNTER, OF(requests),
+	  "Requests that were sent." },
+	{ "connections", "network_connections", NULL, COUNTER, OF(connections),
+	  "Connections that were opened." },
+	{ "retries", "network_retries", NULL, COUNTER, OF(retries),
+	  "Requests that were repeated after a failure." },
+	{ "stalls", "network_stalls", NULL, COUNTER, OF(stalls),
+	  "Answers that stopped and were continued by another request." },
+	{ "hedges", "network_hedges", NULL, COUNTER, OF(hedges),
+	  "Late requests that were sent a second time." },
+	{ "hedge_bytes", "network_hedge_bytes", "bytes", COUNTER,
+	  OF(hedge_bytes), "Bytes received twice because of these." },
+	{ "throttled", "network_throttled", NULL, COUNTER, OF(throttled),
+	  "Answers by which the server asked for fewer requests." },
+	{ "wire_bytes", "network_wire_bytes", "bytes", COUNTER, OF(wire_bytes),
+	  "Bytes received, with the heads of answers." },
+	{ "payload_bytes", "network_payload_bytes", "bytes", COUNTER,
+	  OF(payload_bytes), "Bytes of the dataset that arrived." },
+	{ "failures", "network_failures", NULL, COUNTER, OF(failures),
+	  "Reads that failed after all retries." },
+	{ "tier.stored_bytes", "tier_stored_bytes", "bytes", GAUGE,
+	  OF(tier.present), "Bytes of the dataset in the disk tier." },
+	{ "tier.limit_bytes", "tier_limit_bytes", "bytes", GAUGE,
+	  OF(tier.allowed), "Bytes that may be in the disk tier." },
+	{ "tier.hit_bytes", "tier_hit_bytes", "bytes", COUNTER, OF(tier.hits),
+	  "Bytes read from the disk tier." },
+	{ "tier.missed_bytes", "tier_missed_bytes", "bytes", COUNTER,
+	  OF(tier.misses), "Bytes that the disk tier did not have." },
+	{ "tier.damaged_pages", "tier_damaged_pages", NULL, COUNTER,
+	  OF(tier.dropped), "Damaged pages that the disk tier dropped." },
+};
+#undef OF
+
 #define OF(member) offsetof(struct jobs_entry, member)
 static const struct metric of_job[] = {
 	{ "batches", "job_batches", NULL, COUNTER, OF(count.batches),
@@ -323,6 +384,9 @@ static void facts_free(struct facts *f)
 {
 	for (size_t i = 0; i < STREAMS_MAX; i++)
 		free(f->streams[i].dataset);
+	for (size_t i = 0; i < f->num_networks; i++)
+		free(f->networks[i].dataset);
+	free(f->networks);
 	free(f->ranks.list);
 	free(f);
 }
@@ -353,6 +417,57 @@ static int look_at_streams(const struct stats *stats,
 		if (!s->dataset)
 			return -ENOMEM;
 		spec_canonical(&readers[i].spec, s->spec);
+	}
+	return 0;
+}
+
+static void describe_network(struct network_facts *to, const struct dataset *ds,
+			     const struct source_net_stats *s)
+{
+	*to = (struct network_facts){
+		.rate = s->rate,
+		.latency = 1e-9 * (double)s->latency_ns,
+		.p50 = 1e-9 * (double)s->latency_p50_ns,
+		.p99 = 1e-9 * (double)s->latency_p99_ns,
+		.in_flight = s->in_flight,
+		.waiting = s->waiting,
+		.depth = s->depth,
+		.requests = s->requests,
+		.connections = s->connections,
+		.retries = s->retries,
+		.stalls = s->stalls,
+		.hedges = s->hedges,
+		.hedge_bytes = s->hedge_bytes,
+		.throttled = s->throttled,
+		.wire_bytes = s->wire_bytes,
+		.payload_bytes = s->payload_bytes,
+		.failures = s->failures,
+	};
+	disk_stats(ds->source, &to->tier);
+}
+
+static int look_at_networks(const struct stats *stats,
+			    const struct stats_subject *subject,
+			    struct facts *f)
+{
+	struct source_net_stats s;
+	struct network_facts *to;
+	size_t n;
+	struct dataset *const *datasets = engine_datasets(stats->engine, &n);
+
+	f->networks = calloc(n + 1, sizeof(*f->networks));
+	if (!f->networks)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		if ((subject->number && datasets[i] != subject->ds) ||
+		    !dataset_net_stats(datasets[i], &s))
+			continue;
+		to = &f->networks[f->num_networks++];
+		describe_network(to, datasets[i], &s);
+		to->dataset =
+			utf8_of(stats->directory_of(stats->arg, datasets[i]));
+		if (!to->dataset)
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -450,6 +565,8 @@ static int look(const struct stats *stats, const struct stats_subject *subject,
 	/* Read parts before their totals, so that no part is larger than its
 	   total. */
 	r = look_at_streams(stats, subject, f);
+	if (!r)
+		r = look_at_networks(stats, subject, f);
 	if (!r)
 		r = look_at_ranks(stats, subject, 0, &f->ranks);
 	f->num_jobs =
@@ -554,6 +671,20 @@ static json_t *json_of_streams(const struct facts *f)
 	return all;
 }
 
+static json_t *json_of_networks(const struct facts *f)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < f->num_networks; i++) {
+		const struct network_facts *n = &f->networks[i];
+		json_t *o = json_pack("{s:s}", "dataset", n->dataset);
+
+		json_array_append_new(
+			all, with(o, of_network, ARRAY_LEN(of_network), n));
+	}
+	return all;
+}
+
 static json_t *json_of_ranks(const struct ranks *ranks, const char *job)
 {
 	json_t *all = json_array();
@@ -612,6 +743,7 @@ int stats_json(const struct stats *stats, const struct stats_subject *subject,
 	r = json_object_set_new(o, "stages", json_of_stages(f)) ||
 	    json_object_set_new(o, "delivery", json_of_ways(f)) ||
 	    json_object_set_new(o, "streams", json_of_streams(f)) ||
+	    json_object_set_new(o, "network", json_of_networks(f)) ||
 	    json_object_set_new(o, "jobs", json_of_jobs(f));
 	facts_free(f);
 	if (r) {
@@ -682,6 +814,12 @@ static void stream_labels(FILE *out, const void *thing)
 	openmetrics_label(out, "spec", s->spec);
 }
 
+static void network_labels(FILE *out, const void *thing)
+{
+	openmetrics_label(out, "dataset",
+			  ((const struct network_facts *)thing)->dataset);
+}
+
 static void job_labels(FILE *out, const void *thing)
 {
 	openmetrics_label(out, "job", ((const struct jobs_entry *)thing)->name);
@@ -741,6 +879,8 @@ static void put_all(FILE *out, const struct facts *f, const char *mountpoint)
 		  way_labels },
 		{ ROWS(of_stream), f->streams, sizeof(f->streams[0]),
 		  f->num_streams, stream_labels },
+		{ ROWS(of_network), f->networks, sizeof(*f->networks),
+		  f->num_networks, network_labels },
 		{ ROWS(of_job), f->jobs, sizeof(f->jobs[0]), f->num_jobs,
 		  job_labels },
 		{ ROWS(of_rank), f->ranks.list, sizeof(f->ranks.list[0]),

@@ -212,13 +212,37 @@ def test_wrong_mounts(fuse, tmp_path, big, nginx, words, code, message):
     assert SECRET not in done.stderr
 
 
+def test_statistics(fuse, tmp_path, big, nginx):
+    server = nginx(pathlib.Path(big.path).parent)
+    disk = tmp_path / "disk"
+    disk.mkdir(mode=0o700)
+    where = tmp_path / "mnt"
+    with mounted(where, "-o", f"disk={disk}", server.url("big.beton"),
+                 big.path):
+        check_samples(where / "big", big)
+        check_samples(where / "big~2", big)
+        network, = json.loads((where / ".betonfs/stats.json").read_text())[
+            "network"]
+        metrics = (where / ".betonfs/metrics").read_text()
+    size = os.path.getsize(big.path)
+    assert network["dataset"] == "big"
+    assert 0.9 * size < network["payload_bytes"] <= network["wire_bytes"]
+    assert network["latency_s"] >= 0
+    assert network["requests"] >= network["connections"] > 0
+    assert not network["failures"] and not network["retries"]
+    tier = network["tier"]
+    assert tier["missed_bytes"] + tier["hit_bytes"] > 0
+    assert re.search(r'betonfs_network_wire_bytes_total\{.*dataset="big".*\} '
+                     f'{network["wire_bytes"]}', metrics)
+
+
 # --- tools ---
 
 def test_tools_read_urls(tmp_path, big, nginx):
     server = nginx(pathlib.Path(big.path).parent)
     url, out = server.url("big.beton"), tmp_path / "out.beton"
     for args in (["info", "--json"], ["dump", "--out", tmp_path / "dumped"],
-                 ["bench", "--until", "read", "--epochs", "1", "--json"]):
+                 ["bench", "--until", "read", "--epochs", "2", "--json"]):
         assert not run(BETON, *args, url).returncode, args
     done = run(BUILD / "mkfs.beton", url, out)
     assert not done.returncode, done.stderr

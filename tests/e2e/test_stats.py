@@ -169,7 +169,8 @@ def test_the_texts_can_be_read_by_all(data, mount):
             assert frozen(b"".join(f.readlines())) == whole
     top = stats(mnt)
     assert list(top) == ["version", "uptime_s", "cache", "slots", "budget",
-                         "verify", "stages", "delivery", "streams", "jobs"]
+                         "verify", "stages", "delivery", "streams", "network",
+                         "jobs"]
     assert top["version"] == 1 and top["cache"]["mode"] == "os"
     assert top["cache"]["amplification"] == 0
     assert not (mnt / ".betonfs/stats").exists()
@@ -242,13 +243,17 @@ def keys_of(value):
     return set()
 
 
-def test_the_manual_describes_these_keys_and_metrics_alone(data, mount):
+def test_the_manual_describes_these_keys_and_metrics_alone(data, mount,
+                                                           nginx):
     mnt = mount(data.path, "-o", "cache=process,cache_size=64MiB")
     dump(mnt, mnt.parent / "out", "--spec", SPEC, *PLAIN)
-    assert stats(mnt)["jobs"][0]["ranks"]
-    assert documented_keys() == keys_of(stats(mnt))
+    assert stats(mnt)["jobs"][0]["ranks"] and not stats(mnt)["network"]
+    server = nginx(pathlib.Path(data.path).parent)
+    remote = mount(server.url(pathlib.Path(data.path).name))
+    assert documented_keys() == keys_of(stats(mnt)) | keys_of(stats(remote))
     names = {re.sub("_(bucket|count|sum)$", "", name)
-             for name, _ in metrics(mnt)}
+             for name, _ in metrics(mnt) |
+             metrics(remote)}
     text = PAGE.read_text()
     assert names == {n for n in re.findall(r"\bbetonfs_\w+", text)}
     # The entries have each metric once.

@@ -74,7 +74,7 @@ FACE = {
     "fs/remote": "*",
     "fs/upload": "multipart store",
     "fs/tier": "*",
-    "fs/source": "disk file join net_stats open options source tables",
+    "fs/source": "disk net_stats disk file join net_stats open options source tables",
     "fs/dataset": "alloc_table>loader/tools/fsck class_names custom_field>loader/tools/fsck dataset field"
                   " field_names>loader/tools/fsck format group joined sums value_file verify vfile",
     "fs/writer": "*",

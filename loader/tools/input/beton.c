@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fs/dataset/joined.h"
+#include "fs/files/paths.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/tools/input/input.h"
@@ -41,6 +42,9 @@ static bool is_mount(const char *directory)
 
 static bool matches(const struct input_path *path)
 {
+	/* No other kind of source is read from a server. */
+	if (paths_is_url(path->path))
+		return true;
 	if (S_ISDIR(path->st.st_mode))
 		return is_mount(path->path);
 	return S_ISREG(path->st.st_mode) &&

@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "fs/files/paths.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/suggest.h"
@@ -46,7 +47,7 @@ static int read_head(struct input_path *path, struct log *log)
 static int look_at(const char *source, struct log *log, struct input_path *out)
 {
 	*out = (struct input_path){ .path = source };
-	if (!strcmp(source, "-"))
+	if (!strcmp(source, "-") || paths_is_url(source))
 		return 0;
 	if (stat(source, &out->st) < 0) {
 		log_error(log, "%s: %s", source, strerror(errno));

@@ -84,7 +84,7 @@ struct input_reader;
 /* A path of the command line. */
 struct input_path {
 	const char *path; /* "-" is standard input */
-	struct stat st;	  /* all zero for standard input */
+	struct stat st;	  /* all zero for standard input and a URL */
 	/* The first bytes of a regular file. */
 	uint8_t head[16];
 	size_t head_size;
