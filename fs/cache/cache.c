@@ -27,6 +27,7 @@ struct cache {
 	struct table table;
 	struct room room;
 	atomic_uint reads;
+	atomic_uint_fast64_t reading; /* their bytes */
 	struct source_wait wait; /* cache_close() waits for the reads */
 	struct counts counts;
 };
@@ -166,27 +167,33 @@ static int alloc_chunk_frames(struct cache *c, struct chunk *g, bool must)
 
 static void read_done(void *arg, uint64_t owner, uint64_t bytes, int result)
 {
-	struct cache *c = arg;
+	struct cache_file *file = arg;
+	struct cache *c = file->cache;
 
+	atomic_fetch_sub(&c->reading, bytes);
 	bytes = result ? 0 : bytes;
 	count(&c->counts, READS, 1);
 	count(&c->counts, READ_BYTES, bytes);
+	atomic_fetch_sub(&file->reads, 1);
 	atomic_fetch_sub(&c->reads, 1);
 	c->options.read_done(c->options.arg, owner, bytes);
 	source_wait_done(&c->wait);
 }
 
-static void read_begun(void *arg)
+static void read_begun(void *arg, uint64_t bytes)
 {
-	struct cache *c = arg;
+	struct cache_file *file = arg;
+	struct cache *c = file->cache;
 
 	source_wait_add(&c->wait);
+	atomic_fetch_add(&c->reading, bytes);
+	atomic_fetch_add(&file->reads, 1);
 	atomic_fetch_add(&c->reads, 1);
 }
 
 static void chunk_done(void *arg, struct chunk *g)
 {
-	settle_chunk(arg, g,
+	settle_chunk(((struct cache_file *)arg)->cache, g,
 		     atomic_load(&g->error) ? CHUNK_FAILED : CHUNK_READY);
 }
 
@@ -313,7 +320,7 @@ int cache_add(struct cache *c, struct dataset *ds)
 		.read_begun = read_begun,
 		.read_done = read_done,
 		.chunk_done = chunk_done,
-		.arg = c,
+		.arg = file,
 	};
 	*file = (struct cache_file){
 		.payloads.ops = &payload_ops,
@@ -387,6 +394,16 @@ void cache_touch(struct cache_file *file, uint64_t chunk)
 unsigned cache_reads(const struct cache *c)
 {
 	return atomic_load(&c->reads);
+}
+
+unsigned cache_file_reads(const struct cache_file *file)
+{
+	return atomic_load(&file->reads);
+}
+
+uint64_t cache_reading(const struct cache *c)
+{
+	return atomic_load(&c->reading);
 }
 
 void cache_rekey(struct cache *c)

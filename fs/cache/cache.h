@@ -62,8 +62,11 @@ int cache_fetch(struct cache_file *file, const struct cache_want *want);
 /* Call after a use of a chunk, because its next use has changed. */
 void cache_touch(struct cache_file *file, uint64_t chunk);
 
-/* Returns the number of unfinished reads. */
+/* Return the number of unfinished reads, of the cache and of one file, and the
+   bytes that they read. */
 unsigned cache_reads(const struct cache *cache);
+unsigned cache_file_reads(const struct cache_file *file);
+uint64_t cache_reading(const struct cache *cache);
 
 /* Call if next_use() returns other values than before, for any chunk. */
 void cache_rekey(struct cache *cache);

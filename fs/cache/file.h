@@ -4,6 +4,8 @@
 #ifndef FS_CACHE_FILE_H
 #define FS_CACHE_FILE_H
 
+#include <stdatomic.h>
+
 #include "fs/dataset/dataset.h"
 
 struct cache;
@@ -15,6 +17,7 @@ struct cache_file {
 	struct cache *cache;
 	struct dataset *ds;
 	struct fill_target *target; /* for its reads */
+	atomic_uint reads;	    /* unfinished ones */
 	uint32_t id;
 	uint64_t per;
 	uint64_t chunks;

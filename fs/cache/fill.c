@@ -17,13 +17,14 @@ struct fill_copy {
 struct fill {
 	struct source_request request;
 	const struct fill_target *target;
+	unsigned max; /* the most frames; twice as many chunks and copies */
 	unsigned num_frames;
 	unsigned num_chunks;
 	unsigned num_copies;
-	uint32_t frames[FILL_FRAMES];
-	struct chunk *chunks[2 * FILL_FRAMES];
-	struct fill_copy copies[2 * FILL_FRAMES];
-	struct iovec iov[FILL_FRAMES];
+	uint32_t *frames;
+	struct chunk **chunks;
+	struct fill_copy *copies;
+	struct iovec iov[]; /* all arrays, in this memory */
 };
 
 static void drop_pending(const struct fill_target *target, struct chunk *g)
@@ -80,29 +81,36 @@ static void submit_fill(struct fill *f)
 	q->direct = true;
 	q->done = fill_done;
 	q->arg = f;
-	f->target->read_begun(f->target->arg);
+	f->target->read_begun(f->target->arg, q->need);
 	source_submit(f->target->source, q);
 }
 
-static struct fill *fill_new(const struct fill_target *target, uint64_t off)
+/* Makes a read of at most `max` frames. */
+static struct fill *fill_new(const struct fill_target *target, uint64_t off,
+			     unsigned max)
 {
-	struct fill *f = malloc(sizeof(*f));
+	struct fill *f;
 
+	f = malloc(sizeof(*f) +
+		   max * (sizeof(*f->iov) + 2 * sizeof(*f->chunks) +
+			  2 * sizeof(*f->copies) + sizeof(*f->frames)));
 	if (!f)
 		return NULL;
-	f->request = (struct source_request){ .off = off };
-	f->target = target;
-	f->num_frames = 0;
-	f->num_chunks = 0;
-	f->num_copies = 0;
+	*f = (struct fill){
+		.request = { .off = off },
+		.target = target,
+		.max = max,
+		.chunks = (struct chunk **)(f->iov + max),
+	};
+	f->copies = (struct fill_copy *)(f->chunks + 2 * max);
+	f->frames = (uint32_t *)(f->copies + 2 * max);
 	return f;
 }
 
 static bool has_room(const struct fill *f)
 {
-	return f->num_frames < FILL_FRAMES &&
-	       f->num_chunks < ARRAY_LEN(f->chunks) &&
-	       f->num_copies < ARRAY_LEN(f->copies);
+	return f->num_frames < f->max && f->num_chunks < 2 * f->max &&
+	       f->num_copies < 2 * f->max;
 }
 
 static void add_chunk(struct fill *f, struct chunk *g)
@@ -110,6 +118,7 @@ static void add_chunk(struct fill *f, struct chunk *g)
 	if (f->num_chunks && f->chunks[f->num_chunks - 1] == g)
 		return;
 	atomic_fetch_add(&g->pending, 1);
+	f->request.must |= g->is_missed;
 	f->chunks[f->num_chunks++] = g;
 }
 
@@ -137,9 +146,17 @@ static bool add_page(struct fill *f, struct chunk *g, uint64_t off,
 	return true;
 }
 
+/* The reads of some chunks: the one that grows, and the frames that are not in
+   a read yet. */
+struct fills {
+	const struct fill_target *target;
+	struct fill *last;
+	uint64_t max;
+	uint64_t left;
+};
+
 /* Adds a chunk's pages to the read, or to new reads. */
-static int add_pages(const struct fill_target *target, struct fill **fill,
-		     struct chunk *g)
+static int add_pages(struct fills *fills, struct chunk *g)
 {
 	uint32_t frame = 0;
 	uint64_t off;
@@ -147,15 +164,18 @@ static int add_pages(const struct fill_target *target, struct fill **fill,
 	for (uint32_t i = 0; i < g->num_extents; i++) {
 		off = g->extents[i].off;
 		for (uint32_t k = 0; k < g->extents[i].frames;
-		     k++, frame++, off += FRAME) {
-			if (*fill && add_page(*fill, g, off, g->frames[frame]))
+		     k++, frame++, off += FRAME, fills->left--) {
+			if (fills->last &&
+			    add_page(fills->last, g, off, g->frames[frame]))
 				continue;
-			if (*fill)
-				submit_fill(*fill);
-			*fill = fill_new(target, off);
-			if (!*fill)
+			if (fills->last)
+				submit_fill(fills->last);
+			fills->last = fill_new(
+				fills->target, off,
+				(unsigned)min_u64(fills->max, fills->left));
+			if (!fills->last)
 				return -ENOMEM;
-			add_page(*fill, g, off, g->frames[frame]);
+			add_page(fills->last, g, off, g->frames[frame]);
 		}
 	}
 	return 0;
@@ -164,20 +184,25 @@ static int add_pages(const struct fill_target *target, struct fill **fill,
 void fill_chunks(const struct fill_target *target, struct chunk **chunks,
 		 unsigned n)
 {
-	struct fill *fill = NULL;
+	struct fills fills = {
+		.target = target,
+		.max = max_u64(1, source_best_read(target->source) / FRAME),
+	};
 	int r;
 
 	/* Add one to each chunk's count, so that no chunk is complete before
 	   all its reads are submitted. */
-	for (unsigned i = 0; i < n; i++)
-		atomic_store(&chunks[i]->pending, 1);
 	for (unsigned i = 0; i < n; i++) {
-		r = add_pages(target, &fill, chunks[i]);
+		atomic_store(&chunks[i]->pending, 1);
+		fills.left += chunks[i]->num_frames;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		r = add_pages(&fills, chunks[i]);
 		if (r)
 			atomic_store(&chunks[i]->error, r);
 	}
-	if (fill)
-		submit_fill(fill);
+	if (fills.last)
+		submit_fill(fills.last);
 	for (unsigned i = 0; i < n; i++)
 		drop_pending(target, chunks[i]);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads that fill chunks: adjacent pages of the file are read together, up to
-   FILL_FRAMES, also across chunks. */
+   source_best_read(), also across chunks. */
 #ifndef FS_CACHE_FILL_H
 #define FS_CACHE_FILL_H
 
 #include "fs/cache/chunk.h"
-
-/* 1 MiB: larger reads gain nothing on current devices, and the kernel takes
-   1024 pieces of memory for one read. */
-enum { FILL_FRAMES = 256 };
 
 struct fill_target {
 	const struct arena *arena;
@@ -18,7 +14,7 @@ struct fill_target {
 	 * read of a chunk has ended. The chunk's `error` is set if a read
 	 * failed.
 	 */
-	void (*read_begun)(void *arg);
+	void (*read_begun)(void *arg, uint64_t bytes);
 	void (*read_done)(void *arg, uint64_t owner, uint64_t bytes,
 			  int result);
 	void (*chunk_done)(void *arg, struct chunk *chunk);

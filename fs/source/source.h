@@ -84,7 +84,8 @@ struct source_ops {
 	int (*read)(struct source *source, void *buf, size_t size,
 		    uint64_t off);
 	bool (*is_direct)(const struct source *source);
-	/* NULL: SOURCE_DEPTH and SOURCE_BEST_READ. */
+	/* NULL: SOURCE_DEPTH and SOURCE_BEST_READ. They are called with locks
+	   held, so they must not wait for a thread that calls `done`. */
 	unsigned (*depth)(const struct source *source);
 	size_t (*best_read)(const struct source *source);
 	/* NULL: nothing is gained. */

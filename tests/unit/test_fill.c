@@ -9,7 +9,8 @@
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
-enum { FRAME = ARENA_FRAME, REQUESTS_MAX = 16, CHUNKS_MAX = 4 };
+enum { FRAME = ARENA_FRAME, FILL_FRAMES = SOURCE_BEST_READ / FRAME,
+       REQUESTS_MAX = 16, CHUNKS_MAX = 4 };
 
 static uint8_t byte_at(uint64_t off)
 {
@@ -61,8 +62,9 @@ struct fixture {
 	unsigned ended[CHUNKS_MAX];
 };
 
-static void read_begun(void *arg)
+static void read_begun(void *arg, uint64_t bytes)
 {
+	CHECK(bytes);
 	((struct fixture *)arg)->begun++;
 }
 
@@ -250,11 +252,11 @@ struct file_fixture {
 	int fd;
 };
 
-static void file_read_begun(void *arg)
+static void file_read_begun(void *arg, uint64_t bytes)
 {
 	struct file_fixture *f = arg;
 
-	read_begun(&f->f);
+	read_begun(&f->f, bytes);
 	source_wait_add(&f->wait);
 }
 
