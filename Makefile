@@ -125,6 +125,8 @@ units := $(patsubst tests/unit/%.c,$(BUILD)/%,$(unit_src))
 standins := $(patsubst tests/standin/%.c,$(BUILD)/standin/%.so,$(wildcard tests/standin/*.c))
 # A slow link between network namespaces, for tests and contrib/bench/remote.
 link := $(BUILD)/standin/link
+# A network file system, in FUSE.
+netfs := $(BUILD)/standin/netfs
 # The program that contrib/bench/gpu runs.
 bench := $(BUILD)/bench_gpu
 mutants := $(BUILD)/mutants
@@ -220,6 +222,11 @@ $(standins): $(BUILD)/standin/%.so: tests/standin/%.c tests/standin/cuda.h $(BUI
 	$(call progress,LD)
 	$(Q)$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes $(ALL_LDFLAGS) -shared -o $@ $< -ldl -lpthread
 
+$(netfs): tests/standin/netfs/netfs.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call progress,LD)
+	$(Q)$(CC) $(ALL_CFLAGS) $(call pkg,--cflags,fuse3) $(ALL_LDFLAGS) -o $@ $< $(call pkg,--libs,fuse3)
+
 $(link): $(wildcard tests/standin/link/*.[ch]) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call progress,LD)
@@ -310,7 +317,7 @@ wheel: ; $(Q)BUILD=$(BUILD) contrib/wheels/build $(PYTHON)
 # --- checks ------------------------------------------------------------------
 
 check: lint unit e2e
-unit: $(units) $(replays) $(standins) $(link)
+unit: $(units) $(replays) $(standins) $(link) $(netfs)
 	@for t in $(units); do $(EMULATOR) $$t || { echo "FAILED: $$t"; exit 1; }; done
 	@for t in $(replays); do n=$${t##*/replay_fuzz_}; \
 	  $(EMULATOR) $$t $$(find tests/fuzz/corpus/$$n -type f 2>/dev/null) || { echo "FAILED: $$t"; exit 1; }; done
@@ -326,7 +333,7 @@ lint: all
 	@python3 tests/lint/words.py
 	@sh tests/lint/spelling.sh
 	@echo "lint: passed"
-e2e: python bench $(link) $(BUILD)/test_input_columns $(BUILD)/test_remote_reader
+e2e: python bench $(link) $(netfs) $(BUILD)/test_input_columns $(BUILD)/test_remote_reader
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)
 
 # Harnesses with a main() that replays files, the same for libFuzzer, and the

@@ -830,7 +830,9 @@ static int open_local(struct disk_source *d)
 	int r;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", d->store.files.data);
-	r = file_source_open(link, NULL, &d->local);
+	/* A tier that fails is not waited for. */
+	r = file_source_open(link, &(struct source_options){ .retry_ms = 1 },
+			     NULL, &d->local);
 	if (r)
 		log_error(d->base.log, "%s: %s", d->store.files.path,
 			  strerror(-r));

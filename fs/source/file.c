@@ -11,17 +11,14 @@
 #include <utlist.h>
 
 #include "fs/files/acl.h"
+#include "fs/source/netfs.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 #include "fs/util/thread.h"
 
-enum {
-	/* Enough to keep a solid-state disk busy with reads of 100 KiB. */
-	THREADS_MAX = 16,
-	/* Pieces of memory per system call. */
-	WINDOW = 128,
-};
+/* Pieces of memory per system call. */
+enum { WINDOW = 128 };
 
 enum direct { DIRECT_UNTRIED, DIRECT_WORKS, DIRECT_FAILS };
 
@@ -42,14 +39,17 @@ struct file_source {
 	_Atomic int direct_fd;
 	atomic_int direct;     /* enum direct */
 	atomic_bool no_nowait; /* RWF_NOWAIT was refused */
-	pthread_mutex_t lock;  /* innermost; guards all members below */
+	struct netfs netfs;    /* of several files: that of any */
+	atomic_bool is_replaced;
+	pthread_mutex_t lock; /* innermost; guards all members below */
 	pthread_cond_t waiting;
-	struct source_request *queue;
+	pthread_cond_t again;	      /* a failed read is tried again */
+	struct source_request *queue; /* first those with readers */
 	unsigned num_queued;
 	unsigned num_idle;
 	unsigned num_threads;
 	bool stopping;
-	pthread_t threads[THREADS_MAX];
+	pthread_t threads[NETFS_THREADS_MAX];
 };
 
 static struct file_source *file_of(const struct source *source)
@@ -157,11 +157,11 @@ static bool is_enough(const struct source_request *q)
 	return q->got >= (q->need ? q->need : q->size);
 }
 
-/* Returns the result of a read that reached the end of a file. Only the last
-   file may end before the request. */
+/* Returns the result of a read that reached the end of a file: -ENODATA if it
+   ends too early. Only the last file may end before the request. */
 static int end_of(const struct place *at, const struct source_request *q)
 {
-	return at->is_last && is_enough(q) ? 0 : -EIO;
+	return at->is_last && is_enough(q) ? 0 : -ENODATA;
 }
 
 /*
@@ -200,24 +200,6 @@ static int read_rest(struct file_source *s, struct source_request *q,
 	return 0;
 }
 
-static void log_failed_read(const struct file_source *file,
-			    const struct source_request *q, int r)
-{
-	struct place at = place_of(file, q->off);
-
-	log_error(file->base.log, "%s: read of %zu bytes at %llu: %s",
-		  at.file->base.path, q->size, (unsigned long long)at.off,
-		  strerror(-r));
-}
-
-static void finish_request(struct file_source *file, struct source_request *q,
-			   int r)
-{
-	if (r && r != -ECANCELED)
-		log_failed_read(file, q, r);
-	q->done(q, r);
-}
-
 /*
  * Reads the bytes that are in the page cache. Returns 0 if those were all,
  * -EAGAIN if the rest is on the device, or another error, which read_rest()
@@ -244,18 +226,6 @@ static int read_cached(struct file_source *file, struct source_request *q)
 		q->got += (size_t)got;
 	}
 	return 0;
-}
-
-static int file_read(struct source *source, void *buf, size_t size,
-		     uint64_t off)
-{
-	struct source_request q = { .buf = buf, .size = size, .off = off };
-	struct file_source *file = file_of(source);
-	int r = read_rest(file, &q, false);
-
-	if (r)
-		log_failed_read(file, &q, r);
-	return r;
 }
 
 static int file_descriptor(const struct source *source, uint64_t off,
@@ -387,17 +357,140 @@ static int read_direct(struct file_source *file, struct source_request *q)
 	return r;
 }
 
+/* --- failures --- */
+
+static void log_failed_read(const struct file_source *file,
+			    const struct source_request *q, int r)
+{
+	struct place at = place_of(file, q->off);
+
+	log_error(file->base.log, "%s: read of %zu bytes at %llu: %s",
+		  at.file->base.path, q->size, (unsigned long long)at.off,
+		  strerror(-r));
+}
+
+static bool is_unchanged(const struct file_source *file, int fd)
+{
+	const struct stat *mine = &file->base.stat;
+	struct stat st;
+
+	return is_same_file(file, fd) && !fstat(fd, &st) &&
+	       st.st_size == mine->st_size &&
+	       st.st_mtim.tv_sec == mine->st_mtim.tv_sec &&
+	       st.st_mtim.tv_nsec == mine->st_mtim.tv_nsec;
+}
+
+/* Other threads read from the descriptor meanwhile, so it keeps its number. */
+static void replace_descriptor(int fd, int with)
+{
+	if (fd >= 0 && with >= 0)
+		dup3(with, fd, O_CLOEXEC);
+}
+
+/*
+ * Opens the path again, because the server does not know the file any more.
+ * Returns false if another file is there. If the path cannot be opened, which
+ * the sandbox of a daemon never allows, the server may still find the file
+ * again.
+ */
+static bool open_again(struct file_source *file)
+{
+	const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	cleanup_fd int fd = open(file->base.path, flags);
+	cleanup_fd int direct = -1;
+
+	if (fd < 0)
+		return true;
+	if (!is_unchanged(file, fd)) {
+		if (!atomic_exchange(&file->is_replaced, true))
+			log_error(
+				file->base.log,
+				"%s: another file has replaced it: reads fail until it is opened again",
+				file->base.path);
+		return false;
+	}
+	replace_descriptor(file->fd, fd);
+	if (atomic_load(&file->direct) == DIRECT_WORKS) {
+		direct = open(file->base.path, flags | O_DIRECT);
+		replace_descriptor(atomic_load(&file->direct_fd), direct);
+	}
+	return true;
+}
+
+/* Waits until it is time for the next attempt. Returns false if the source is
+   being closed. */
+static bool wait_for_server(struct file_source *s, int64_t ns)
+{
+	struct timespec at = clock_in_ms(ns / 1000000 + 1);
+
+	scoped_lock(&s->lock);
+	while (!s->stopping &&
+	       pthread_cond_timedwait(&s->again, &s->lock, &at) != ETIMEDOUT)
+		;
+	return !s->stopping;
+}
+
+/* Logs a failed read, or decides to try it again and waits. */
+static bool tries_again(struct file_source *s, const struct source_request *q,
+			struct netfs_failures *failures, int r)
+{
+	struct place at = next_place(s, q);
+	int64_t wait;
+
+	if (r == -ESTALE && atomic_load(&at.file->is_replaced))
+		return false;
+	if (!at.file->netfs.kind || r == -ENODATA || r == -EINVAL) {
+		log_failed_read(s, q, r == -ENODATA ? -EIO : r);
+		return false;
+	}
+	if (r == -ESTALE && !open_again(at.file))
+		return false;
+	wait = netfs_fails(&at.file->netfs, failures, -r, at.off, q->size);
+	return wait >= 0 && wait_for_server(s, wait);
+}
+
+/* Reads a request to its end. Failures are logged. */
+static int read_request(struct file_source *s, struct source_request *q)
+{
+	struct netfs_failures failures = { 0 };
+	int r;
+
+	do {
+		r = q->direct ? read_direct(s, q) : read_rest(s, q, false);
+	} while (r && tries_again(s, q, &failures, r));
+	if (!r)
+		netfs_succeeds(&place_of(s, q->off).file->netfs);
+	return r == -ENODATA ? -EIO : r;
+}
+
+static int file_read(struct source *source, void *buf, size_t size,
+		     uint64_t off)
+{
+	struct source_request q = { .buf = buf, .size = size, .off = off };
+
+	return read_request(file_of(source), &q);
+}
+
+static unsigned file_depth(const struct source *source)
+{
+	return netfs_depth(&file_of(source)->netfs);
+}
+
 /* --- threads --- */
 
 static void serve_request(struct file_source *file, struct source_request *q)
 {
 	struct counters *reads = &file->base.reads;
-	uint64_t begin = (uint64_t)clock_ns();
-	int r = q->direct ? read_direct(file, q) : read_rest(file, q, false);
+	uint64_t begin = (uint64_t)clock_ns(), ns;
+	int r;
 
-	counters_item(reads, q->got, (uint64_t)clock_ns() - begin);
+	netfs_begin(&file->netfs, q->size);
+	r = read_request(file, q);
+	ns = (uint64_t)clock_ns() - begin;
+	netfs_done(&file->netfs, q->got, (int64_t)ns);
+	counters_item(reads, q->got, ns);
 	counters_add(&reads->room_wait_ns, begin - q->since_ns);
-	finish_request(file, q, r);
+	q->done(q, r);
 }
 
 /* The caller holds the lock. */
@@ -431,17 +524,34 @@ static void *serve_requests(void *arg)
 	return NULL;
 }
 
+/* If a reader waits for a request, it goes before the first one that has no
+   reader. The caller holds the lock. */
+static void insert_request(struct file_source *file, struct source_request *q)
+{
+	struct source_request *before = q->must ? file->queue : NULL;
+
+	while (before && before->must)
+		before = before->next;
+	if (before)
+		DL_PREPEND_ELEM(file->queue, before, q);
+	else
+		DL_APPEND(file->queue, q);
+	file->num_queued++;
+	q->queued = true;
+}
+
 /* Returns false if no thread can be started. */
 static bool enqueue_request(struct file_source *file, struct source_request *q)
 {
+	unsigned most = netfs_threads(&file->netfs);
+
 	scoped_lock(&file->lock);
-	DL_APPEND(file->queue, q);
-	file->num_queued++;
-	q->queued = true;
-	if (file->num_queued > file->num_idle &&
-	    file->num_threads < THREADS_MAX &&
-	    !thread_start(&file->threads[file->num_threads], serve_requests,
-			  file))
+	insert_request(file, q);
+	if (file->num_queued > file->num_idle && file->num_threads >= most)
+		netfs_full(&file->netfs);
+	else if (file->num_queued > file->num_idle &&
+		 !thread_start(&file->threads[file->num_threads],
+			       serve_requests, file))
 		file->num_threads++;
 	if (!file->num_threads) {
 		dequeue_request(file, q);
@@ -464,7 +574,8 @@ static void file_submit(struct source *source, struct source_request *q)
 		return;
 	}
 	q->since_ns = (uint64_t)clock_ns();
-	if (r != -EAGAIN || !enqueue_request(file, q))
+	/* A read that fails may be tried again for minutes. */
+	if ((r != -EAGAIN && !file->netfs.kind) || !enqueue_request(file, q))
 		serve_request(file, q);
 }
 
@@ -479,7 +590,7 @@ static void file_cancel(struct source *source, struct source_request *q)
 		dequeue_request(file, q);
 	pthread_mutex_unlock(&file->lock);
 	if (waited)
-		finish_request(file, q, -ECANCELED);
+		q->done(q, -ECANCELED);
 }
 
 /* --- opening and closing --- */
@@ -489,6 +600,7 @@ static void stop_threads(struct file_source *file)
 	pthread_mutex_lock(&file->lock);
 	file->stopping = true;
 	pthread_cond_broadcast(&file->waiting);
+	pthread_cond_broadcast(&file->again);
 	pthread_mutex_unlock(&file->lock);
 	for (unsigned i = 0; i < file->num_threads; i++)
 		pthread_join(file->threads[i], NULL);
@@ -507,6 +619,8 @@ static void file_close(struct source *source)
 		close(file->direct_fd);
 	if (file->pieces != &file->self)
 		free(file->pieces);
+	netfs_fini(&file->netfs);
+	pthread_cond_destroy(&file->again);
 	pthread_cond_destroy(&file->waiting);
 	pthread_mutex_destroy(&file->lock);
 }
@@ -517,6 +631,7 @@ static const struct source_ops file_ops = {
 	.cancel = file_cancel,
 	.read = file_read,
 	.is_direct = file_is_direct,
+	.depth = file_depth,
 	.descriptor = file_descriptor,
 	.close = file_close,
 };
@@ -575,13 +690,16 @@ static struct file_source *new_source(const char *path, struct log *log)
 	file->direct_fd = -1;
 	pthread_mutex_init(&file->lock, NULL);
 	pthread_cond_init(&file->waiting, NULL);
+	clock_cond_init(&file->again);
+	netfs_init(&file->netfs, file->base.path, log);
 	if (file->base.path)
 		return file;
 	source_close(&file->base);
 	return NULL;
 }
 
-int file_source_open(const char *path, struct log *log, struct source **out)
+int file_source_open(const char *path, const struct source_options *options,
+		     struct log *log, struct source **out)
 {
 	struct file_source *file = new_source(path, log);
 	int r;
@@ -590,6 +708,7 @@ int file_source_open(const char *path, struct log *log, struct source **out)
 		return -ENOMEM;
 	r = open_regular(path, &file->base.stat, &file->fd);
 	if (!r) {
+		netfs_set(&file->netfs, netfs_kind(file->fd), options);
 		*out = &file->base;
 		return 0;
 	}
@@ -619,8 +738,11 @@ int file_source_join(struct source *const *sources, const uint64_t *bases,
 		return -ENOMEM;
 	}
 	s->num_pieces = n;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		s->pieces[i] = (struct piece){ file_of(sources[i]), bases[i] };
+		if (s->pieces[i].file->netfs.kind)
+			s->netfs.kind = s->pieces[i].file->netfs.kind;
+	}
 	*out = &s->base;
 	return 0;
 }

@@ -3,10 +3,13 @@
 #ifndef FS_SOURCE_FILE_H
 #define FS_SOURCE_FILE_H
 
+#include "fs/source/options.h"
 #include "fs/source/source.h"
 
-/* Opens a regular file, as source_open() does. */
-int file_source_open(const char *path, struct log *log, struct source **out);
+/* Opens a regular file, as source_open() does. On a network file system, reads
+   that fail are tried again for options->retry_ms. */
+int file_source_open(const char *path, const struct source_options *options,
+		     struct log *log, struct source **out);
 
 bool file_source_is(const struct source *source);
 

@@ -12,7 +12,8 @@
 #include "fs/util/cleanup.h"
 
 /* file:///PATH is a local file. */
-static int open_file(const char *path, struct log *log, struct source **out)
+static int open_file(const char *path, const struct source_options *options,
+		     struct log *log, struct source **out)
 {
 	cleanup_free char *local = NULL;
 	int r = url_file_path(path, &local);
@@ -21,7 +22,7 @@ static int open_file(const char *path, struct log *log, struct source **out)
 		log_error(log, "%s: expected file:///PATH", path);
 	if (r)
 		return r;
-	return file_source_open(local ? local : path, log, out);
+	return file_source_open(local ? local : path, options, log, out);
 }
 
 static uint64_t memory_of(const struct source_options *options)
@@ -91,5 +92,5 @@ int source_open(const char *path, const struct source_options *options,
 		return open_url_by_environment(path, log, out);
 	if (url_is(path))
 		return open_url(path, options, log, out);
-	return open_file(path, log, out);
+	return open_file(path, options, log, out);
 }

@@ -113,7 +113,7 @@ static inline struct counted *counted_open(const char *path, struct log *log)
 {
 	struct counted *c = calloc(1, sizeof(*c));
 
-	CHECK(c && !file_source_open(path, log, &c->file));
+	CHECK(c && !file_source_open(path, NULL, log, &c->file));
 	c->base.ops = &counted_ops;
 	c->base.path = strdup(path);
 	c->base.log = log;
