@@ -28,7 +28,7 @@ struct cache {
 	struct room room;
 	atomic_uint reads;
 	atomic_uint_fast64_t reading; /* their bytes */
-	struct source_wait wait; /* cache_close() waits for the reads */
+	struct source_wait wait;      /* cache_close() waits for the reads */
 	struct counts counts;
 };
 

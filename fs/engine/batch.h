@@ -31,6 +31,12 @@ struct batch_key {
 	uint64_t number;
 };
 
+/* The rank of a loader, which takes one in `world_size` batches. 0: unknown. */
+struct batch_share {
+	uint32_t rank;
+	uint32_t world_size;
+};
+
 struct batch {
 	struct vfile vfile; /* first: a batch is a virtual file */
 	struct batch_key key;

@@ -109,6 +109,7 @@ struct stream {
 	struct engine *engine;
 	struct dataset *ds;
 	uint64_t user;
+	struct batch_share share;
 	struct spec spec;
 	uint64_t epoch;
 };
@@ -622,6 +623,11 @@ void stream_set_user(struct stream *stream, uint64_t user)
 	stream->user = user;
 }
 
+void stream_set_share(struct stream *stream, const struct batch_share *share)
+{
+	stream->share = *share;
+}
+
 void stream_close(struct stream *stream)
 {
 	free(stream);
@@ -660,7 +666,7 @@ void stream_note(struct stream *s, uint64_t number)
 	const struct batch_key key = key_of(s, number);
 	struct plan_next next[PREFETCH_MAX];
 	struct engine *e = s->engine;
-	unsigned n = plan_note(e->plan, &key, next, e->prefetch);
+	unsigned n = plan_note(e->plan, &key, &s->share, next, e->prefetch);
 
 	scoped_lock(&e->lock);
 	for (unsigned i = 0; i < n && e->num_coming < COMING_MAX; i++) {

@@ -114,6 +114,10 @@ void stream_close(struct stream *stream);
 enum { ENGINE_THREADS_MORE = 128 };
 void stream_set_user(struct stream *stream, uint64_t user);
 
+/* Sets the rank of the loader that reads the stream. Then the plan expects its
+   batches from the first one on, and reads no others. */
+void stream_set_share(struct stream *stream, const struct batch_share *share);
+
 /*
  * Gets the layout of a batch, with a reference for the caller. Recent layouts
  * are cached. `afresh`: if a sample of the cached layout failed by an I/O

@@ -12,9 +12,6 @@
 
 enum {
 	READERS_MAX = 64,
-	/* Concurrent reads: enough to saturate an SSD, and to hide the latency
-	   of a file server. */
-	READS_AHEAD = 32,
 	/* Samples of one reader that are examined in a row. */
 	STRETCH = 16,
 	/* Samples of a chunk whose next use is looked up. If there were more,
@@ -23,11 +20,19 @@ enum {
 	/* A reader that lags behind the others by this part of an epoch is put
 	   level with them again. */
 	DRIFT = 16,
-	RUN_BYTES = 1 << 20,
+	/* In its first epoch, a reader may be one that reads no other. Until it
+	   has begun the second, the plan reads at most this part of it. */
+	BEGINNING = 512,
+	/* A reader that has opened half as many batches is read ahead without
+	   bounds. */
+	TRUST_MAX = 30,
+	/* Readers that have opened so few batches may open no more. */
+	FEW = 2,
 	/* Concurrent reads for waiting readers. Each needs memory of its own,
 	   and a batch may have millions of samples. */
 	READS_MAX = 256,
-	/* The part of the cache that the plan leaves free: 1/8. */
+	/* The part of the cache that the plan leaves free: 1/8. Unfinished
+	   reads may have as much. */
 	SPARE = 8,
 };
 
@@ -41,6 +46,11 @@ static const int64_t idle_ns = 10 * 1000000000LL;
 /* More bytes than are ever read. */
 static const uint64_t silent_later = UINT64_MAX / 2;
 static const int64_t forget_ns = 120 * 1000000000LL;
+
+/* The part of examined samples that is missing: the least that counts, and the
+   weight of the last samples in the average. */
+static const double missing_least = 1. / 16;
+static const double missing_weight = 1. / 8;
 
 struct plan {
 	struct cache *cache;
@@ -77,12 +87,16 @@ static bool is_silent(const struct reader *r, int64_t now)
 	return now - r->last_ns > idle_ns;
 }
 
-static uint64_t count_active(const struct plan *p)
+/* Returns the number of readers that share the cache with this one. The loader
+   of a mount opens one small batch to learn about the fields; such a reader
+   needs no share. */
+static uint64_t count_sharing(const struct plan *p, const struct reader *with)
 {
-	uint64_t n = 0;
+	const struct reader *r = p->readers;
+	uint64_t n = 1;
 
-	for (size_t i = 0; i < p->num_readers; i++)
-		n += !p->readers[i].is_silent;
+	for (size_t i = 0; i < p->num_readers; i++, r++)
+		n += r != with && !r->is_silent && r->opened > FEW;
 	return n;
 }
 
@@ -211,8 +225,33 @@ static void keep_level(struct plan *p, struct reader *r)
 	}
 }
 
+/* Returns the most positions to read ahead of a reader, because one that has
+   opened few batches may open no more: four times as many per batch. */
+static uint64_t trust_in(const struct reader *r)
+{
+	uint64_t batches = (uint64_t)1 << min_u64(2 * r->opened, TRUST_MAX);
+
+	return batches * r->spec.batch * max_u64(1, reader_step(r));
+}
+
+/* Returns the number of positions of this epoch and the next that may be read
+   for a reader. */
+static uint64_t end_of(const struct reader *r)
+{
+	return r->passed ? 2 * r->samples : r->samples + r->samples / BEGINNING;
+}
+
+/* Without a cache, a prefetched batch is all that would be read. */
+static bool may_prefetch(const struct plan *p, const struct reader *r,
+			 unsigned k, uint64_t number)
+{
+	return !k || !p->cache ||
+	       r->samples + (number + 1) * r->spec.batch <= end_of(r);
+}
+
 unsigned plan_note(struct plan *p, const struct batch_key *key,
-		   struct plan_next *next, unsigned max)
+		   const struct batch_share *share, struct plan_next *next,
+		   unsigned max)
 {
 	uint64_t number = key->number;
 	int64_t now = clock_ns();
@@ -224,13 +263,15 @@ unsigned plan_note(struct plan *p, const struct batch_key *key,
 	r = find_reader(p, key);
 	if (!r)
 		r = add_reader(p, key);
-	reader_advance(r, key);
+	reader_advance(r, key, share);
 	r->last_ns = now;
 	r->is_blocked = false;
 	note_silent(p, now);
 	keep_level(p, r);
+	r->trusted = place_of(r) + trust_in(r) * r->weight;
 	k = key->epoch > r->epoch;
-	while (key->epoch >= r->epoch && n < max && reader_next(r, &k, &number))
+	while (key->epoch >= r->epoch && n < max &&
+	       reader_next(r, &k, &number) && may_prefetch(p, r, k, number))
 		next[n++] = (struct plan_next){ r->epoch + k, number };
 	pthread_cond_signal(&p->changed);
 	return n;
@@ -266,33 +307,53 @@ void plan_wasted(void *plan, uint64_t reader, uint64_t bytes)
  * --- callbacks of the cache ---
  */
 
+static uint64_t next_use_of(const struct reader *r, uint64_t sample)
+{
+	uint64_t use = reader_next_use(r, sample);
+
+	if (use == READER_NEVER)
+		return CACHE_NEVER;
+	use = r->base + use * r->weight;
+	return r->is_silent ? use + silent_later : use;
+}
+
 static uint64_t sample_next_use(const struct plan *p, const struct dataset *ds,
 				uint64_t sample)
 {
-	uint64_t best = CACHE_NEVER, use;
 	const struct reader *r = p->readers;
+	uint64_t best = CACHE_NEVER;
 
 	for (size_t i = 0; i < p->num_readers; i++, r++) {
-		if (r->ds != ds)
-			continue;
-		use = reader_next_use(r, sample);
-		if (use == READER_NEVER)
-			continue;
-		use = r->base + use * r->weight;
-		best = min_u64(best, r->is_silent ? use + silent_later : use);
+		if (r->ds == ds)
+			best = min_u64(best, next_use_of(r, sample));
 	}
 	return best;
+}
+
+/* The samples of a chunk that are examined: from `first` on, in steps. */
+struct looked_at {
+	uint64_t first;
+	uint64_t end;
+	uint64_t step;
+};
+
+static struct looked_at look_at(const struct cache_file *file, uint64_t chunk)
+{
+	uint64_t first = chunk * file->per;
+	uint64_t end = min_u64(first + file->per, file->ds->format.samples);
+
+	return (struct looked_at){ first, end,
+				   (end - first + LOOKED_AT - 1) / LOOKED_AT };
 }
 
 /* Never 0, which means a chunk that a reader waits for. */
 static uint64_t chunk_next_use(const struct plan *p,
 			       const struct cache_file *file, uint64_t chunk)
 {
-	uint64_t first = chunk * file->per, best = CACHE_NEVER;
-	uint64_t end = min_u64(first + file->per, file->ds->format.samples);
-	uint64_t step = (end - first + LOOKED_AT - 1) / LOOKED_AT;
+	const struct looked_at at = look_at(file, chunk);
+	uint64_t best = CACHE_NEVER;
 
-	for (uint64_t i = first; i < end; i += step)
+	for (uint64_t i = at.first; i < at.end; i += at.step)
 		best = min_u64(best, sample_next_use(p, file->ds, i));
 	return max_u64(best, 1);
 }
@@ -324,12 +385,13 @@ struct wish {
 };
 
 /* Returns the chunks that the order uses together with the sample's chunk: a
-   read of up to RUN_BYTES. */
+   read of the size that is best for the source. */
 static void run_of(const struct wish *w, uint64_t *first, uint64_t *end)
 {
 	const struct dataset *ds = w->file->ds;
 	uint64_t mean = max_u64(1, dataset_data_bytes(ds) / ds->format.samples);
-	uint64_t max = max_u64(1, RUN_BYTES / (mean * w->file->per));
+	uint64_t max = max_u64(1, source_best_read(ds->source) /
+					  (mean * w->file->per));
 	uint64_t chunk = w->sample / w->file->per, a, b;
 
 	order_run(w->order, w->sample, &a, &b);
@@ -338,6 +400,37 @@ static void run_of(const struct wish *w, uint64_t *first, uint64_t *end)
 	max = min_u64(max, CACHE_RUN);
 	*first = a + (chunk - a) / max * max;
 	*end = min_u64(b, *first + max);
+}
+
+/* Returns whether a reader needs a sample up to the horizon. Only the next
+   batches of other readers count, as many as they are likely to open. */
+static bool sample_is_due(const struct plan *p, const struct wish *w,
+			  uint64_t sample)
+{
+	const struct reader *r = p->readers;
+	uint64_t horizon;
+
+	for (size_t i = 0; i < p->num_readers; i++, r++) {
+		if (r->ds != w->file->ds)
+			continue;
+		horizon = r->id == w->reader ? w->horizon
+					     : min_u64(w->horizon, r->trusted);
+		if (next_use_of(r, sample) <= horizon)
+			return true;
+	}
+	return false;
+}
+
+static bool chunk_is_due(struct plan *p, const struct wish *w, uint64_t chunk)
+{
+	const struct looked_at at = look_at(w->file, chunk);
+
+	scoped_lock(&p->lock);
+	for (uint64_t i = at.first; i < at.end; i += at.step) {
+		if (sample_is_due(p, w, i))
+			return true;
+	}
+	return false;
 }
 
 /* Fetches the sample's chunk, and those chunks of its run that are needed soon.
@@ -355,9 +448,8 @@ static int fetch_run(struct plan *p, const struct wish *w)
 	run_of(w, &first, &end);
 	want.first = first;
 	for (uint64_t i = first; i <= end; i++) {
-		wanted =
-			i < end && ((w->must && i == chunk) ||
-				    plan_next_use(p, w->file, i) <= w->horizon);
+		wanted = i < end &&
+			 ((w->must && i == chunk) || chunk_is_due(p, w, i));
 		if (wanted)
 			continue;
 		want.end = i;
@@ -369,26 +461,35 @@ static int fetch_run(struct plan *p, const struct wish *w)
 	return result;
 }
 
-/* The samples that a reader may have in the cache: silent readers leave
-   their part to the others. Another part is left for batches that are being
-   collated. */
+/* The number of positions whose samples a reader may have in the cache: silent
+   readers leave their part to the others. Another part is left for batches that
+   are being collated. A rank needs one in so many of them. */
 static uint64_t share_of(const struct plan *p, const struct reader *r)
 {
 	/* Values begin and end within pages. */
-	return (p->room - p->room / SPARE) / max_u64(1, count_active(p)) /
-	       (r->weight + ARENA_FRAME);
+	uint64_t samples = (p->room - p->room / SPARE) / count_sharing(p, r) /
+			   (r->weight + ARENA_FRAME);
+
+	return samples * max_u64(1, reader_step(r));
 }
 
 /*
- * Returns the number of samples to read ahead of a reader. Reading a sample
+ * Returns the number of positions to read ahead of a reader. Reading a sample
  * reads its whole run, which is used within a window. Therefore the run must
  * find room as well; otherwise it would be read twice.
  */
 static uint64_t reach_of(const struct plan *p, const struct reader *r)
 {
-	uint64_t want = r->spec.window + p->ahead / r->weight;
-	uint64_t room = share_of(p, r);
+	uint64_t step = max_u64(1, reader_step(r));
+	uint64_t want = r->spec.window + p->ahead / r->weight * step;
+	uint64_t room = share_of(p, r), least;
 
+	/* If the window does not fit, keep at least the source busy. Samples
+	   that the cache has need no more room. */
+	least = min_u64(room / 4, step * source_depth(r->ds->source));
+	least = (uint64_t)((double)least / (r->missing > missing_least
+						    ? r->missing
+						    : missing_least));
 	/* The order has not determined later samples yet. */
 	if (r->spec.draws)
 		want = min_u64(want, DRAWS_POSITIONS / 2);
@@ -396,15 +497,36 @@ static uint64_t reach_of(const struct plan *p, const struct reader *r)
 		room -= min_u64(room, r->spec.window + 2 * r->spec.batch);
 	else
 		room /= 4;
-	return max_u64(r->spec.batch, min_u64(want, room));
+	want = min_u64(min_u64(want, max_u64(room, least)), trust_in(r));
+	return max_u64(r->spec.batch, want);
 }
 
-/* Returns the horizon of a reader: chunks that are needed later can wait. */
+/*
+ * Returns the horizon of a reader: chunks that are needed later can wait. While
+ * a window is read, the cache holds up to three quarters of it, because some
+ * runs are not begun yet and others are used up.
+ */
 static uint64_t horizon_of(const struct plan *p, const struct reader *r)
 {
+	uint64_t end =
+		r->base + r->weight * (r->passed * r->samples + end_of(r));
 	uint64_t far = reach_of(p, r) + r->spec.window;
 
-	return place_of(r) + r->weight * min_u64(far, share_of(p, r));
+	far = min_u64(far, share_of(p, r));
+	return min_u64(end, place_of(r) + r->weight * far);
+}
+
+/*
+ * Returns the horizon for the reader of a batch. For its first batch, it is
+ * that batch: the reader may be one of many ranks, and other reads would delay
+ * it.
+ */
+static uint64_t horizon_for(const struct plan *p, const struct reader *r,
+			    const struct batch_key *key)
+{
+	if (!reader_step(r) || (reader_begins(r) && key->number == r->first))
+		return place_of(r);
+	return horizon_of(p, r);
 }
 
 static void wait_for_reads(struct plan *p, const struct cache *cache)
@@ -427,7 +549,7 @@ void plan_fetch(struct plan *p, const struct batch *batch)
 	order = order_init(key->spec, key->epoch);
 	pthread_mutex_lock(&p->lock);
 	r = find_stream(p, key);
-	wish.horizon = r ? horizon_of(p, r) : 0;
+	wish.horizon = r ? horizon_for(p, r, key) : 0;
 	r = find_served(p, key);
 	wish.reader = r ? r->id : 0;
 	pthread_mutex_unlock(&p->lock);
@@ -527,7 +649,17 @@ struct stretch {
 	uint64_t to;
 	uint64_t samples[STRETCH];
 	unsigned n;
+	unsigned missing; /* of them */
 };
+
+/* Returns whether enough reads of a dataset are under way. */
+static bool is_busy(const struct plan *p, const struct cache_file *file)
+{
+	unsigned reads = cache_file_reads(file);
+
+	return reads >= source_depth(file->ds->source) ||
+	       (reads && cache_reading(p->cache) >= p->room / SPARE);
+}
 
 /* Returns the number of samples that may be read ahead for a reader; 0: it has
    enough. */
@@ -535,9 +667,10 @@ static uint64_t room_ahead(const struct plan *p, const struct reader *r,
 			   int64_t now)
 {
 	uint64_t top = min_u64(r->samples, (r->top + 1) * r->spec.batch);
-	uint64_t end = min_u64(top + reach_of(p, r), 2 * r->samples);
+	uint64_t end = min_u64(top + reach_of(p, r), end_of(r));
 
-	if (r->is_blocked || !r->stride || !file_of(r->ds) || is_silent(r, now))
+	if (r->is_blocked || !reader_step(r) || reader_begins(r) ||
+	    !file_of(r->ds) || is_silent(r, now))
 		return 0;
 	return end - min_u64(end, r->ahead);
 }
@@ -551,7 +684,8 @@ static struct reader *choose_reader(struct plan *p)
 
 	for (size_t i = 0; i < p->num_readers; i++, r++) {
 		room = room_ahead(p, r, now);
-		if (room && (!best || room * r->weight > most)) {
+		if (room && !is_busy(p, file_of(r->ds)) &&
+		    (!best || room * r->weight > most)) {
 			best = r;
 			most = room * r->weight;
 		}
@@ -574,6 +708,7 @@ static void take_stretch(const struct plan *p, const struct reader *r,
 	c->horizon = horizon_of(p, r);
 	c->from = r->ahead;
 	c->n = 0;
+	c->missing = 0;
 	for (at = r->ahead; at < end && c->n < STRETCH;) {
 		number = (at - start) / r->spec.batch;
 		if (!reader_awaits(r, k, number)) {
@@ -592,7 +727,7 @@ enum outcome {
 	READ_FULL, /* of chunks that are needed sooner */
 };
 
-static enum outcome read_stretch(struct plan *p, const struct stretch *c)
+static enum outcome read_stretch(struct plan *p, struct stretch *c)
 {
 	struct wish w = {
 		.file = c->file,
@@ -606,7 +741,8 @@ static enum outcome read_stretch(struct plan *p, const struct stretch *c)
 		w.sample = c->samples[i];
 		if (cache_has(w.file, w.sample / w.file->per))
 			continue;
-		if (cache_reads(p->cache) >= READS_AHEAD)
+		c->missing++;
+		if (is_busy(p, w.file))
 			return READ_BUSY;
 		/* If a run finds no room, this is no failure. Meanwhile the
 		   batch may be collated, so that no reader needs the chunks any
@@ -630,6 +766,9 @@ static void note_stretch(struct plan *p, const struct stretch *c,
 			continue;
 		if (outcome == READ_ALL)
 			r->ahead = c->to;
+		if (outcome == READ_ALL && c->n)
+			r->missing += ((double)c->missing / c->n - r->missing) *
+				      missing_weight;
 		r->is_blocked = outcome == READ_FULL;
 	}
 }
@@ -643,8 +782,7 @@ static void *read_ahead(void *arg)
 
 	pthread_mutex_lock(&p->lock);
 	while (!p->stopping) {
-		r = cache_reads(p->cache) < READS_AHEAD ? choose_reader(p)
-							: NULL;
+		r = choose_reader(p);
 		if (!r) {
 			pthread_cond_wait(&p->changed, &p->lock);
 			continue;
@@ -727,7 +865,7 @@ size_t plan_readers(struct plan *p, struct plan_reader *out, size_t max)
 			.spec = r->spec,
 			.epoch = r->epoch,
 			.number = r->top,
-			.stride = r->stride,
+			.stride = reader_step(r),
 			.opened = r->opened,
 			.idle_ns = (uint64_t)(now - r->last_ns),
 			.counts = r->counts,

@@ -34,10 +34,12 @@ struct plan_next {
 	uint64_t number;
 };
 
-/* Records that a reader opens a batch. Fills `next` with up to `max` batches
-   that the same reader is likely to request after it. Returns their number. */
+/* Records that a reader opens a batch. NULL share: unknown. Fills `next` with
+   up to `max` batches that the same reader is likely to request after it.
+   Returns their number. */
 unsigned plan_note(struct plan *plan, const struct batch_key *key,
-		   struct plan_next *next, unsigned max);
+		   const struct batch_share *share, struct plan_next *next,
+		   unsigned max);
 
 /* Returns whether a reader may still open the batch. */
 bool plan_wants(struct plan *plan, const struct batch_key *key);

@@ -21,9 +21,31 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
+static bool has_turn(const struct reader *r, unsigned next, uint64_t turn)
+{
+	return r->turns[next][turn / 64] >> turn % 64 & 1;
+}
+
+static void add_turn(struct reader *r, unsigned next, uint64_t turn)
+{
+	r->turns[next][turn / 64] |= (uint64_t)1 << turn % 64;
+}
+
+static void count_turns(struct reader *r)
+{
+	r->num_turns = 0;
+	for (uint64_t i = 0; i < r->world; i++)
+		r->num_turns += has_turn(r, 0, i);
+}
+
+uint64_t reader_step(const struct reader *r)
+{
+	return r->world ? r->world / r->num_turns : r->stride;
+}
+
 static uint64_t step_of(const struct reader *r)
 {
-	return r->stride ? r->stride : 1;
+	return max_u64(1, reader_step(r));
 }
 
 static void set_epoch(struct reader *r, const struct batch_key *key)
@@ -46,6 +68,7 @@ void reader_init(struct reader *r, const struct batch_key *key)
 		.ds = key->ds,
 		.spec = *key->spec,
 		.batches = spec_batches(key->spec),
+		.missing = 1,
 		.weight =
 			max_u64(1, dataset_data_bytes(key->ds) /
 					   max_u64(1, key->ds->format.samples)),
@@ -96,10 +119,13 @@ static void set(struct reader *r, uint64_t *bits, uint64_t number)
 	bits[i / 64] |= (uint64_t)1 << i % 64;
 }
 
-/* Returns whether the batch is a whole number of strides from the others that
-   it opened. */
-static bool in_step(const struct reader *r, uint64_t number)
+/* Returns whether a batch of this epoch (0) or of the following one (1) is one
+   of the reader's ranks, or a whole number of strides from the others that it
+   opened. */
+static bool in_step(const struct reader *r, unsigned next, uint64_t number)
 {
+	if (r->world)
+		return has_turn(r, next, number % r->world);
 	return distance(number, r->first) % step_of(r) == 0;
 }
 
@@ -128,18 +154,89 @@ bool reader_matches(const struct reader *r, const struct batch_key *key)
 	       r->batches - key->number <= READER_LAG * step_of(r);
 }
 
-void reader_advance(struct reader *r, const struct batch_key *key)
+/* Forgets the strides before the epoch that ends. */
+static void begin_epoch(struct reader *r, const struct batch_key *key)
+{
+	r->passed++;
+	r->ahead -= min_u64(r->ahead, r->samples);
+	r->stride = r->learned ? r->learned : r->stride;
+	r->learned = 0;
+	memcpy(r->turns[0], r->turns[1], sizeof(r->turns[0]));
+	count_turns(r);
+	set_epoch(r, key);
+}
+
+/*
+ * Returns whether the batch pads the last step of all ranks: then it is one of
+ * the epoch's first batches, which are those of other ranks. A rank has the
+ * same turn throughout an epoch.
+ */
+static bool is_padding(const struct reader *r, uint64_t number,
+		       const struct batch_share *share)
+{
+	uint64_t world = r->world ? r->world : r->stride;
+
+	if (number >= world || r->top < world || in_step(r, 0, number))
+		return false;
+	if (r->world && share && share->world_size == r->world)
+		return has_turn(r, 1, share->rank);
+	return r->top >= 2 * world && r->batches - r->top <= world;
+}
+
+/* Records the rank that opens a batch. If loaders contradict each other, or one
+   of them reports nothing, only the stride remains. */
+static void learn_turn(struct reader *r, uint64_t number,
+		       const struct batch_share *share)
+{
+	uint64_t world = share ? share->world_size : 0;
+
+	if (r->opened == 1 && world <= READER_WORLD_MAX)
+		r->world = world;
+	if (!r->world)
+		return;
+	if (world == r->world) {
+		add_turn(r, 1, share->rank % world);
+		add_turn(r, 0, number % world);
+		count_turns(r);
+	} else if (!has_turn(r, 0, number % r->world)) {
+		r->world = 0;
+	}
+}
+
+static void learn_stride(struct reader *r, uint64_t number)
+{
+	uint64_t step = distance(number, r->first);
+
+	if (!step)
+		return;
+	r->stride = gcd(r->stride, step);
+	r->learned = gcd(r->learned, step);
+}
+
+/* The batches before `ahead` that the reader was not expected to open have not
+   been examined. */
+static void learn(struct reader *r, uint64_t number,
+		  const struct batch_share *share)
+{
+	uint64_t before = reader_step(r), at = number * r->spec.batch;
+
+	learn_turn(r, number, share);
+	learn_stride(r, number);
+	if (reader_step(r) != before)
+		r->ahead = min_u64(r->ahead, at);
+}
+
+void reader_advance(struct reader *r, const struct batch_key *key,
+		    const struct batch_share *share)
 {
 	r->opened++;
 	if (key->epoch < r->epoch)
 		return;
-	if (key->epoch > r->epoch) {
-		r->passed++;
-		r->ahead -= min_u64(r->ahead, r->samples);
-		set_epoch(r, key);
-	}
-	if (key->number != r->first)
-		r->stride = gcd(r->stride, distance(key->number, r->first));
+	if (key->epoch > r->epoch)
+		begin_epoch(r, key);
+	if (is_padding(r, key->number, share))
+		return;
+	learn(r, key->number, share);
 	set(r, r->seen, key->number);
 	if (key->number < r->first)
 		r->first = key->number;
@@ -150,6 +247,11 @@ void reader_advance(struct reader *r, const struct batch_key *key)
 static bool is_of(const struct reader *r, const struct batch_key *key)
 {
 	return r->ds == key->ds && spec_equal(&r->spec, key->spec);
+}
+
+bool reader_begins(const struct reader *r)
+{
+	return r->opened == 1 && !is_set(r, r->done, r->first);
 }
 
 bool reader_wants(const struct reader *r, const struct batch_key *key)
@@ -184,7 +286,7 @@ static bool is_due(const struct reader *r, uint64_t number)
 
 bool reader_awaits(const struct reader *r, unsigned next, uint64_t number)
 {
-	if (number >= r->batches || !in_step(r, number))
+	if (number >= r->batches || !in_step(r, next, number))
 		return false;
 	return next || (is_due(r, number) && !is_set(r, r->done, number));
 }
@@ -271,21 +373,32 @@ uint64_t reader_next_use(const struct reader *r, uint64_t sample)
 	return (r->passed + 2) * r->samples;
 }
 
+/* Returns the reader's first batch in an epoch from `number` on. */
+static uint64_t next_in_step(const struct reader *r, unsigned next,
+			     uint64_t number)
+{
+	while (number < r->batches && !in_step(r, next, number))
+		number++;
+	return number;
+}
+
 bool reader_next(const struct reader *r, unsigned *next, uint64_t *number)
 {
-	uint64_t step = step_of(r), at = *number + step;
+	uint64_t at = *number;
 
-	/* One batch does not determine the stride yet. */
-	if (!r->stride)
+	/* A reader of one batch may be none. */
+	if (!reader_step(r) || r->opened < 2)
 		return false;
-	for (; !*next && at < r->batches; at += step) {
+	while (!*next) {
+		at = next_in_step(r, 0, at + 1);
+		if (at >= r->batches)
+			break;
 		if (at > r->top || !is_set(r, r->seen, at)) {
 			*number = at;
 			return true;
 		}
 	}
-	at = *next ? at : r->first % step;
+	*number = next_in_step(r, 1, *next ? at + 1 : 0);
 	*next = 1;
-	*number = at;
-	return at < r->batches;
+	return *number < r->batches;
 }

@@ -19,6 +19,8 @@ enum {
 	READER_LAG = 64,
 	/* The most steps that batches are prefetched. */
 	READER_PREFETCH = 8,
+	/* Larger world sizes are learned from the opened batches. */
+	READER_WORLD_MAX = 512,
 };
 
 #define READER_NEVER UINT64_MAX
@@ -35,10 +37,18 @@ struct reader {
 	struct draws *draws;
 	uint64_t batches; /* batches and samples: of an epoch */
 	uint64_t samples;
-	uint64_t first;	 /* lowest batch it opened in this epoch */
-	uint64_t top;	 /* highest */
-	uint64_t stride; /* gcd of the steps between batches; 0: unknown */
-	uint64_t floor;	 /* first batch in `seen` and `done` */
+	uint64_t first; /* lowest batch it opened in this epoch */
+	uint64_t top;	/* highest */
+	/* gcd of the steps between batches in this epoch and in the one before
+	   it, and in this epoch alone; 0: unknown. */
+	uint64_t stride;
+	uint64_t learned;
+	/* If loaders report their ranks: the world size, and the remainders of
+	   their batch numbers, in this epoch and in the next. Else 0. */
+	uint64_t world;
+	uint64_t turns[2][READER_WORLD_MAX / 64];
+	uint64_t num_turns; /* in turns[0] */
+	uint64_t floor;	    /* first batch in `seen` and `done` */
 	uint64_t seen[READER_WINDOW / 64]; /* opened */
 	uint64_t done[READER_WINDOW /
 		      64]; /* collated, often before they are opened */
@@ -48,12 +58,14 @@ struct reader {
 	/* For the plan's thread: the number of samples that it has examined,
 	   from the start of the epoch, and into the following one. */
 	uint64_t ahead;
+	double missing;	 /* the part of recently examined samples to read */
 	bool is_blocked; /* no room to read further */
 	bool is_silent;	 /* it opened no batch for so long that it has no share
 			    of the cache */
 	/* Progress in bytes, the unit that all readers share. */
 	uint64_t base;
-	uint64_t weight; /* bytes of a sample */
+	uint64_t weight;  /* bytes of a sample */
+	uint64_t trusted; /* it is likely to continue to here */
 };
 
 void reader_init(struct reader *r, const struct batch_key *key);
@@ -63,8 +75,16 @@ void reader_fini(struct reader *r);
    now. */
 bool reader_matches(const struct reader *r, const struct batch_key *key);
 
-/* The reader opens the batch. */
-void reader_advance(struct reader *r, const struct batch_key *key);
+/* The reader opens the batch. NULL share: unknown. */
+void reader_advance(struct reader *r, const struct batch_key *key,
+		    const struct batch_share *share);
+
+/* Returns the mean distance between the batches that it opens. 0: not
+   determined yet. */
+uint64_t reader_step(const struct reader *r);
+
+/* Returns whether its first batch is the only one, and not collated yet. */
+bool reader_begins(const struct reader *r);
 
 /* These return whether it may still open the batch, and whether it has opened
    it. */

@@ -237,7 +237,11 @@ static bool url_is_direct(const struct source *source)
 
 static unsigned url_depth(const struct source *source)
 {
-	return atomic_load(&url_of(source)->remote.counts.depth);
+	unsigned depth = atomic_load(&url_of(source)->remote.counts.depth);
+
+	/* Some requests wait, so that one begins when another ends, and so that
+	   the depth can be found to be too small. */
+	return depth + depth / 2;
 }
 
 static size_t url_best_read(const struct source *source)

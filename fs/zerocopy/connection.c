@@ -285,6 +285,7 @@ static int resolve(const struct connection *c, char *path,
 static int request_open(struct connection *c, struct zerocopy_message *m,
 			struct request **out)
 {
+	const struct batch_share share = { c->rank, c->world_size };
 	struct ns_object object;
 	struct stream *stream;
 	struct request *q;
@@ -303,6 +304,7 @@ static int request_open(struct connection *c, struct zerocopy_message *m,
 		join_job(c, object.dataset);
 	}
 	stream_set_user(stream, c->peer.uid);
+	stream_set_share(stream, &share);
 	q->connection = c;
 	q->number = m->number;
 	q->job = job_share(c->job);

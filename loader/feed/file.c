@@ -18,6 +18,7 @@ struct file_feed {
 	struct dataset *ds;
 	struct stream *stream; /* of the epoch requested last */
 	uint64_t epoch;
+	struct batch_share share;
 };
 
 static void file_close(struct feed *feed)
@@ -121,6 +122,7 @@ static int file_open(const char *path, const struct feed_options *o,
 	f->base.ops = &feed_file;
 	f->base.log = o->log;
 	f->base.delivery = "in-process";
+	f->share = (struct batch_share){ o->rank, o->world_size };
 	f->base.path = paths_public(path);
 	r = f->base.path ? joined_open(path, o->storage, o->log, &f->ds)
 			 : -ENOMEM;
@@ -151,6 +153,7 @@ static int need_stream(struct file_feed *f, uint64_t epoch)
 	if (r)
 		return r;
 	stream_close(f->stream);
+	stream_set_share(stream, &f->share);
 	f->stream = stream;
 	f->epoch = epoch;
 	return 0;

@@ -132,15 +132,15 @@ static void check_batch(const struct batch *b, const uint8_t *bytes)
 	}
 }
 
-static void read_batch(struct fixture *f, const struct spec *spec,
-		       uint64_t epoch, uint64_t number)
+static void read_as(struct fixture *f, const struct spec *spec, uint64_t epoch,
+		    uint64_t number, const struct batch_share *share)
 {
 	const struct batch_key key = { f->ds, spec, epoch, number };
 	struct batch *b;
 	uint8_t *bytes;
 	bool failed;
 
-	plan_note(f->plan, &key, NULL, 0);
+	plan_note(f->plan, &key, share, NULL, 0);
 	CHECK(!batch_open(&key, NULL, &b));
 	plan_fetch(f->plan, b);
 	bytes = malloc(b->vfile.size);
@@ -149,6 +149,12 @@ static void read_batch(struct fixture *f, const struct spec *spec,
 	plan_done(f->plan, b);
 	free(bytes);
 	batch_put(&b);
+}
+
+static void read_batch(struct fixture *f, const struct spec *spec,
+		       uint64_t epoch, uint64_t number)
+{
+	read_as(f, spec, epoch, number, NULL);
 }
 
 static void read_epochs(struct fixture *f)
@@ -249,6 +255,41 @@ static void quasi_random_reads_once(bool ahead)
 	tear_down(&f);
 }
 
+/* Bytes that one rank of many reads in an epoch, alone on its machine. */
+static uint64_t bytes_of_rank(enum beton_order order, uint32_t rank,
+			      uint32_t world_size, bool reports)
+{
+	const struct batch_share share = { rank, world_size };
+	struct cache_stats stats;
+	struct fixture f;
+
+	set_up(&f, order, 0, true);
+	for (uint64_t b = rank; b < BATCHES; b += world_size)
+		read_as(&f, &f.spec, 0, b, reports ? &share : NULL);
+	while (cache_reads(f.cache))
+		sched_yield();
+	cache_stats(f.cache, &stats);
+	tear_down(&f);
+	return stats.read_bytes;
+}
+
+/* All ranks together read no sample twice: in the first epoch, the plan reads
+   neither the samples of other ranks nor the next epoch. */
+static void ranks_read_their_samples(enum beton_order order,
+				     uint32_t world_size, bool reports)
+{
+	uint64_t bytes = 0, samples = 0;
+	struct fixture f;
+
+	set_up(&f, order, 0, false);
+	for (uint64_t i = 0; i < SAMPLES; i++)
+		samples += frames_of(&f, i) * FRAME;
+	tear_down(&f);
+	for (uint32_t rank = 0; rank < world_size; rank++)
+		bytes += bytes_of_rank(order, rank, world_size, reports);
+	CHECK(bytes <= samples + samples / 100);
+}
+
 /* Readers that stopped after their first batches, at other seeds, do not narrow
    the window of the reader that continues. */
 static void silent_readers_leave_their_share(void)
@@ -265,7 +306,7 @@ static void silent_readers_leave_their_share(void)
 	for (other.seed = 1; other.seed < 60; other.seed++) {
 		const struct batch_key key = { f.ds, &other, 0, 0 };
 
-		plan_note(f.plan, &key, NULL, 0);
+		plan_note(f.plan, &key, NULL, NULL, 0);
 	}
 	atomic_store(&later_s, 11);
 	for (uint64_t b = 0; b < BATCHES; b++)
@@ -700,5 +741,11 @@ int main(void)
 	jobs_share_a_cache();
 	a_large_batch_is_read_in_turns();
 	silent_readers_leave_their_share();
+	for (unsigned reports = 0; reports < 2; reports++) {
+		ranks_read_their_samples(BETON_ORDER_QUASI_RANDOM, 1, reports);
+		ranks_read_their_samples(BETON_ORDER_QUASI_RANDOM, 8, reports);
+		ranks_read_their_samples(BETON_ORDER_RANDOM, 4, reports);
+		ranks_read_their_samples(BETON_ORDER_SEQUENTIAL, 4, reports);
+	}
 	return 0;
 }

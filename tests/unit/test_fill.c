@@ -4,13 +4,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/source/open.h"
 #include "fs/cache/fill.h"
+#include "fs/source/open.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
-enum { FRAME = ARENA_FRAME, FILL_FRAMES = SOURCE_BEST_READ / FRAME,
-       REQUESTS_MAX = 16, CHUNKS_MAX = 4 };
+enum {
+	FRAME = ARENA_FRAME,
+	FILL_FRAMES = SOURCE_BEST_READ / FRAME,
+	REQUESTS_MAX = 16,
+	CHUNKS_MAX = 4
+};
 
 static uint8_t byte_at(uint64_t off)
 {

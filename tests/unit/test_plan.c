@@ -16,7 +16,7 @@ static void note(struct plan *plan, uint64_t epoch, uint64_t number)
 {
 	struct batch_key key = { ds, &spec, epoch, number };
 
-	plan_note(plan, &key, NULL, 0);
+	plan_note(plan, &key, NULL, NULL, 0);
 }
 
 /* Reports what happened to the memory of a batch. */
@@ -133,7 +133,7 @@ static void note_half(struct plan *plan, unsigned half, uint64_t number)
 {
 	const struct batch_key key = { ds, &halves[half], 0, number };
 
-	plan_note(plan, &key, NULL, 0);
+	plan_note(plan, &key, NULL, NULL, 0);
 }
 
 static uint64_t use_of(struct plan *plan, uint64_t sample)

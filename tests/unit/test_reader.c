@@ -29,7 +29,7 @@ static void open_batch(struct reader *r, uint64_t epoch, uint64_t number)
 	struct batch_key key = key_of(&r->spec, epoch, number);
 
 	CHECK(reader_matches(r, &key));
-	reader_advance(r, &key);
+	reader_advance(r, &key, NULL);
 	CHECK(reader_awaits(r, 0, number) || epoch < r->epoch);
 	reader_done(r, &key);
 }
@@ -46,7 +46,7 @@ static void begin(struct reader *r, const struct spec *spec, uint64_t number)
 	struct batch_key key = key_of(spec, 3, number);
 
 	reader_init(r, &key);
-	reader_advance(r, &key);
+	reader_advance(r, &key, NULL);
 	reader_done(r, &key);
 }
 
@@ -213,6 +213,91 @@ static void a_lone_rank_has_a_stride(void)
 	CHECK(r.stride == 1 && reader_awaits(&r, 0, 11));
 }
 
+static void open_as(struct reader *r, uint64_t epoch, uint64_t number,
+		    uint32_t rank, uint32_t world_size)
+{
+	const struct batch_share share = { rank, world_size };
+	struct batch_key key = key_of(&r->spec, epoch, number);
+
+	reader_advance(r, &key, &share);
+	reader_done(r, &key);
+}
+
+static void begin_as(struct reader *r, const struct spec *spec, uint64_t number,
+		     uint32_t rank, uint32_t world_size)
+{
+	struct batch_key key = key_of(spec, 3, number);
+
+	reader_init(r, &key);
+	open_as(r, 3, number, rank, world_size);
+}
+
+/* Two ranks of eight, which began the epoch after 12 batches: batches of the
+   next epoch begin at 0 again. */
+static void loaders_report_their_ranks(void)
+{
+	struct spec spec = spec_of(BETON_ORDER_RANDOM);
+	uint64_t number = 13;
+	struct reader r;
+	unsigned k = 0;
+
+	begin_as(&r, &spec, 13, 1, 8);
+	CHECK(reader_step(&r) == 8);
+	CHECK(reader_awaits(&r, 0, 21) && !reader_awaits(&r, 0, 17));
+	CHECK(reader_awaits(&r, 1, 1) && !reader_awaits(&r, 1, 5));
+	r.ahead = 40 * BATCH;
+	open_as(&r, 3, 14, 2, 8);
+	CHECK(reader_step(&r) == 4 && r.ahead == 14 * BATCH);
+	CHECK(reader_awaits(&r, 0, 21) && reader_awaits(&r, 0, 22));
+	CHECK(!reader_awaits(&r, 0, 23) && reader_awaits(&r, 1, 2));
+	CHECK(reader_next(&r, &k, &number) && number == 21);
+	CHECK(reader_next(&r, &k, &number) && number == 22);
+	CHECK(reader_next(&r, &k, &number) && !k && number == 29);
+	number = BATCHES - 2;
+	CHECK(reader_next(&r, &k, &number) && k == 1 && number == 1);
+	CHECK(reader_next(&r, &k, &number) && k == 1 && number == 2);
+	open_as(&r, 4, 1, 1, 8);
+	CHECK(reader_awaits(&r, 0, 9) && reader_awaits(&r, 0, 10) &&
+	      !reader_awaits(&r, 0, 13));
+	/* A reader that reports nothing may be any rank. */
+	open_batch(&r, 4, 4);
+	CHECK(reader_step(&r) == 1 && reader_awaits(&r, 0, 5));
+}
+
+/* Rank 5 of 8 repeats an early batch at the end, which rank 1 has opened. It
+   does not take over the batches of rank 1. */
+static void padding_is_no_other_rank(bool reports)
+{
+	struct spec spec = spec_of(BETON_ORDER_RANDOM);
+	uint32_t world = reports ? 8 : 0;
+	struct reader r;
+
+	begin_as(&r, &spec, 5, 5, world);
+	for (uint64_t b = 13; b < BATCHES; b += 8)
+		open_as(&r, 3, b, 5, world);
+	open_as(&r, 3, 1, 5, world);
+	CHECK(reader_step(&r) == 8 && r.first == 5);
+	CHECK(reader_awaits(&r, 1, 13) && !reader_awaits(&r, 1, 9));
+}
+
+/* Four ranks become eight in the middle of an epoch. */
+static void strides_are_learned_again(void)
+{
+	struct spec spec = spec_of(BETON_ORDER_RANDOM);
+	struct reader r;
+
+	begin(&r, &spec, 0);
+	for (uint64_t b = 4; b <= 48; b += 4)
+		open_batch(&r, 3, b);
+	for (uint64_t b = 56; b < BATCHES; b += 8)
+		open_batch(&r, 3, b);
+	for (unsigned epoch = 4; epoch < 6; epoch++) {
+		for (uint64_t b = 0; b < BATCHES; b += 8)
+			open_batch(&r, epoch, b);
+		CHECK(reader_step(&r) == (epoch == 4 ? 4 : 8));
+	}
+}
+
 static void the_next_epoch_continues(void)
 {
 	struct spec spec = spec_of(BETON_ORDER_RANDOM);
@@ -260,6 +345,10 @@ int main(void)
 	frequent_samples_are_needed_soon();
 	one_job_is_one_reader();
 	a_lone_rank_has_a_stride();
+	loaders_report_their_ranks();
+	padding_is_no_other_rank(false);
+	padding_is_no_other_rank(true);
+	strides_are_learned_again();
 	the_next_epoch_continues();
 	holes_are_given_up();
 	dataset_close(ds);
