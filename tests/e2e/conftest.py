@@ -272,6 +272,10 @@ def fuse():
         pytest.skip(f"no betonfs in {BUILD}")
 
 
+def pytest_collection_modifyitems(items):
+    elsewhere.skip_local(items)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()

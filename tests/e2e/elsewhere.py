@@ -15,9 +15,17 @@ import shutil
 import stat
 import tempfile
 
+import pytest
+
 import servers
 
 KIND = os.environ.get("BETON_TEST_REMOTE")
+# Tests that change, deny or damage the file below a reader, or read it through
+# the kernel's page cache.
+LOCAL = ("test_a_deleted_dataset_stays", "test_a_file_cut_under_a_mount",
+         "test_an_error_is_not_remembered", "test_unreadable_shards",
+         "test_metadata_that_cannot_be_read", "test_other_users_need",
+         "test_a_subset_is_of", "test_a_name_with_a_star", "-os]")
 # Commands of beton that read a dataset, and write none.
 READERS = "info|show|dump|bench|doctor"
 
@@ -63,6 +71,13 @@ def url(path):
     if real.endswith(".beton") and os.path.isfile(real):
         return prefix() + real
     return text
+
+
+def skip_local(items):
+    """Tests that do not apply to a dataset behind a server."""
+    for item in items:
+        if KIND and any(name in item.name for name in LOCAL):
+            item.add_marker(pytest.mark.skip("needs a local file"))
 
 
 def build(folder):

@@ -14,7 +14,7 @@ import servers
 from dumped import beton
 
 SPEC = "order=random,batch=8,seed=5,drop_last=0"
-SAMPLES = 24
+SAMPLES = 12
 
 
 def dataset(path, seed):
