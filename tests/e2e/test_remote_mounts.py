@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mounts, tools and Python with a URL in place of a file."""
 import contextlib
-import errno
-import hashlib
 import json
 import os
 import pathlib
@@ -94,7 +92,7 @@ def run(*args, **variables):
 
 @pytest.mark.parametrize("tls", [False, True])
 def test_a_confined_mount_reads_all(fuse, tmp_path, big, nginx, certificate,
-                                    tls, request):
+                                    tls):
     server = nginx(pathlib.Path(big.path).parent,
                    tls=certificate if tls else None)
     where = tmp_path / "mnt"
@@ -270,13 +268,6 @@ def betonfs():
     return betonfs
 
 
-def all_of(loader):
-    with loader:
-        return hashlib.sha256(b"".join(
-            np.asarray(x.data).tobytes() + np.asarray(b["label"]).tobytes()
-            for b in loader for x in [b["blob"]])).hexdigest()
-
-
 def test_a_loader_of_a_url(betonfs, big, nginx):
     server = nginx(pathlib.Path(big.path).parent)
     how = dict(batch_size=16, seed=3, tensors="numpy", drop_last=False)
@@ -392,3 +383,13 @@ def test_close_while_a_server_is_silent(betonfs, big, nginx):
     took = time.monotonic() - begin
     stall.set()
     assert took < 0.7
+
+
+def test_the_doctor_refuses_urls(fuse, tmp_path, big, nginx):
+    url = nginx(pathlib.Path(big.path).parent).url("big.beton")
+    where = tmp_path / "mnt"
+    with mounted(where, url):
+        for path in (url, where):
+            done = run(BETON, "doctor", path)
+            assert done.returncode == 1
+            assert "the doctor measures local files" in done.stderr

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "fs/files/paths.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/typed.h"
@@ -210,6 +211,16 @@ void ladder_probe_disk(struct evidence *e, double sample_bytes)
 	probe_larger(e, &probe);
 }
 
+/* The ladder reads a file at random places and through the kernel's cache. */
+static bool is_remote(const char *path)
+{
+	char dataset[512];
+
+	return paths_is_url(path) ||
+	       (!mount_option(path, "dataset", dataset, sizeof(dataset)) &&
+		paths_is_url(dataset));
+}
+
 int ladder_look_at_dataset(const struct ladder_options *options,
 			   struct evidence *e)
 {
@@ -230,6 +241,12 @@ int ladder_look_at_dataset(const struct ladder_options *options,
 	const char *order;
 	int r;
 
+	if (is_remote(options->place.path)) {
+		log_error(
+			options->log,
+			"the doctor measures local files, and this dataset is behind a URL: look at beton top and at \"network\" in .betonfs/stats.json of a mount, or copy the dataset");
+		return -EREMOTE;
+	}
 	o.error = error;
 	o.error_size = sizeof(error);
 	r = beton_loader_open(options->place.path, &o, &loader);
