@@ -33,7 +33,7 @@ def test_it_measures_a_tool_and_betonfs(link, tmp_path):
                                          "one GET by curl"]
     for r in runs:
         assert not r["failed"], r
-        assert 0 < r["share"]["median"] < 1.2
+        assert 0 <= r["share"]["median"] < 1.2
         assert 0 < r["wire"]["median"] < 2
 
 

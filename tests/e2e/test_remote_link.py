@@ -56,8 +56,6 @@ def test_outages_change_no_byte(data, far, link, tmp_path):
         remote.dump(data.path, tmp_path / "near", "--spec", SPEC)
 
 
-@pytest.mark.xfail(reason="a rank reads the samples of the others, too",
-                   strict=False)
 def test_nodes_do_not_read_each_others_samples(data, far, link, tmp_path):
     """Four nodes, a rank each: the server sends the dataset about once."""
     command = (f"exec {BETON} dump {far.url('large.beton')} --out "
