@@ -217,7 +217,7 @@ static bool is_remote(const char *path)
 	char dataset[512];
 
 	return paths_is_url(path) ||
-	       (!mount_option(path, "dataset", dataset, sizeof(dataset)) &&
+	       (mount_option(path, "dataset", dataset, sizeof(dataset)) &&
 		paths_is_url(dataset));
 }
 
