@@ -56,7 +56,7 @@ static void test_links(void)
 		s = share(&d, links[i].rate, latency, 1 << 20);
 		/* Enough, and if the least is not more, not too much. */
 		CHECK(s >= 1 || depth_requests(&d) == 64);
-		CHECK(s <= 4 || d.target <= 2 * DEPTH_START);
+		CHECK(s <= 8 || d.target <= 2 * DEPTH_START);
 		CHECK(depth_requests(&d) <= 64);
 	}
 }
