@@ -147,7 +147,7 @@ bool depth_throttled(struct depth *d, int64_t now)
 	if (d->throttled_ns && now - d->throttled_ns < THROTTLE_MS * 1000000LL)
 		return false;
 	d->throttled_ns = now;
-	/* With small requests, the connections are the limit. */
+	/* The number of connections limits small requests. */
 	most = (uint64_t)(d->connections * d->request_bytes);
 	d->ceiling = max_u64(min_u64(d->target, most) / 2,
 			     (uint64_t)d->request_bytes);

@@ -90,6 +90,7 @@ NEEDS = {
               "interpreter with it"),
     "numba": (lambda: has_module("numba"), "numba is not installed"),
     "cc": (lambda: bool(shutil.which("cc")), "cc is not installed"),
+    "nginx": (lambda: bool(shutil.which("nginx")), "nginx is not installed"),
     "root": (lambda: os.geteuid() == 0, "this is not root"),
 }
 
