@@ -8,6 +8,7 @@
 #include "fs/dataset/custom_field.h"
 #include "fs/dataset/field_names.h"
 #include "fs/files/paths.h"
+#include "fs/source/disk.h"
 #include "fs/source/net_stats.h"
 #include "fs/source/open.h"
 #include "fs/util/bytes.h"
@@ -368,6 +369,23 @@ bool dataset_net_stats(const struct dataset *ds, struct source_net_stats *out)
 		if (!source_net_stats(ds->parts[i].ds->source, &one))
 			continue;
 		add_net_stats(out, &one);
+		any = true;
+	}
+	return any;
+}
+
+bool dataset_tier_stats(const struct dataset *ds, struct disk_stats *out)
+{
+	struct disk_stats one;
+	bool any = false;
+
+	*out = (struct disk_stats){ 0 };
+	if (!ds->num_parts)
+		return disk_stats(ds->source, out);
+	for (size_t i = 0; i < ds->num_parts; i++) {
+		if (!disk_stats(ds->parts[i].ds->source, &one))
+			continue;
+		disk_stats_add(out, &one);
 		any = true;
 	}
 	return any;

@@ -84,7 +84,8 @@ struct dataset {
  */
 int dataset_open(const char *path, const struct source_options *options,
 		 struct log *log, struct dataset **out);
-/* Like dataset_open(), for a source that it takes over, also after a failure. */
+/* Like dataset_open(), for a source that it takes over, also after a failure.
+ */
 int dataset_open_source(struct source *source, struct log *log,
 			struct dataset **out);
 void dataset_close(struct dataset *ds);
@@ -107,6 +108,12 @@ struct source_net_stats;
 /* Adds up the figures of its sources that read over a network; of times it
    takes the longest. Returns false if there are none. */
 bool dataset_net_stats(const struct dataset *ds, struct source_net_stats *out);
+
+struct disk_stats;
+
+/* Adds up the figures of the disk tiers of its sources. Returns false if there
+   are none. */
+bool dataset_tier_stats(const struct dataset *ds, struct disk_stats *out);
 
 /* Returns whether any of its bytes come over a network by a URL. */
 bool dataset_is_remote(const struct dataset *ds);

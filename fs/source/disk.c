@@ -800,6 +800,16 @@ static void free_tier(struct disk_source *d)
 	pthread_mutex_destroy(&d->lock);
 }
 
+/* The sources behind it are paused next. */
+static void disk_pause(struct source *source)
+{
+	struct disk_source *d = disk_of(source);
+
+	disk_fill_pause(&d->fill);
+	atomic_store(&d->is_started, false);
+	source_pause(d->local);
+}
+
 static void disk_close(struct source *source)
 {
 	struct disk_source *d = disk_of(source);
@@ -819,6 +829,7 @@ static const struct source_ops disk_ops = {
 	.best_read = disk_best_read,
 	.prefetch = disk_prefetch,
 	.note_tables = disk_note_tables,
+	.pause = disk_pause,
 	.close = disk_close,
 };
 
@@ -915,4 +926,20 @@ bool disk_stats(const struct source *source, struct disk_stats *out)
 		.why = tier_off_text(off),
 	};
 	return true;
+}
+
+void disk_stats_add(struct disk_stats *to, const struct disk_stats *s)
+{
+	to->size += s->size;
+	to->present += s->present;
+	to->allowed += s->allowed;
+	to->hits += s->hits;
+	to->misses += s->misses;
+	to->filled += s->filled;
+	to->skipped += s->skipped;
+	to->waiting += s->waiting;
+	to->dropped += s->dropped;
+	to->is_writer |= s->is_writer;
+	if (!to->why || !*to->why)
+		to->why = s->why;
 }

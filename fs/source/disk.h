@@ -58,4 +58,7 @@ struct disk_stats {
    Thread-safe. */
 bool disk_stats(const struct source *source, struct disk_stats *out);
 
+/* Adds the figures of another tier. */
+void disk_stats_add(struct disk_stats *to, const struct disk_stats *s);
+
 #endif

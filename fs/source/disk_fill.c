@@ -50,6 +50,14 @@ void disk_fill_stop(struct disk_fill *fill)
 		pthread_join(fill->thread, NULL);
 }
 
+void disk_fill_pause(struct disk_fill *fill)
+{
+	disk_fill_stop(fill);
+	scoped_lock(&fill->lock);
+	fill->stopping = false;
+	fill->has_thread = false;
+}
+
 void disk_fill_fini(struct disk_fill *fill)
 {
 	free(fill->buffer);

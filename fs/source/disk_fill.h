@@ -53,6 +53,9 @@ int disk_fill_init(struct disk_fill *fill, struct tier_store *store,
 /* Writes what is queued, and ends the thread. A run that no reader requested
    may still be read: close the inner source next. */
 void disk_fill_stop(struct disk_fill *fill);
+/* The same, but disk_fill_start() may start the thread again. No other thread
+   may call functions of `fill` meanwhile. */
+void disk_fill_pause(struct disk_fill *fill);
 /* The inner source has been closed. */
 void disk_fill_fini(struct disk_fill *fill);
 
