@@ -36,7 +36,7 @@ struct network_facts {
 	char *dataset; /* owned */
 	uint64_t rate, in_flight, waiting, depth, requests, connections,
 		retries, stalls, hedges, hedge_bytes, throttled, wire_bytes,
-		payload_bytes, failures;
+		payload_bytes, failures, is_out;
 	double latency, p50, p99; /* seconds */
 	struct disk_stats tier;	  /* zeros: there is none */
 };
@@ -290,6 +290,10 @@ static const struct metric of_network[] = {
 	  OF(payload_bytes), "Bytes of the dataset that arrived." },
 	{ "failures", "network_failures", NULL, COUNTER, OF(failures),
 	  "Reads that failed after all retries." },
+	{ "is_out", "network_is_out", NULL, GAUGE, OF(is_out),
+	  "1 while the server does not answer, otherwise 0." },
+	{ "tier.size_bytes", "tier_size_bytes", "bytes", GAUGE, OF(tier.size),
+	  "Bytes of the dataset, if it has a disk tier." },
 	{ "tier.stored_bytes", "tier_stored_bytes", "bytes", GAUGE,
 	  OF(tier.present), "Bytes of the dataset in the disk tier." },
 	{ "tier.limit_bytes", "tier_limit_bytes", "bytes", GAUGE,
@@ -442,8 +446,9 @@ static void describe_network(struct network_facts *to, const struct dataset *ds,
 		.wire_bytes = s->wire_bytes,
 		.payload_bytes = s->payload_bytes,
 		.failures = s->failures,
+		.is_out = s->is_out,
 	};
-	disk_stats(ds->source, &to->tier);
+	dataset_tier_stats(ds, &to->tier);
 }
 
 static int look_at_networks(const struct stats *stats,
