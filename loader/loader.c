@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fs/source/disk.h"
+#include "fs/source/net_stats.h"
 #include "fs/util/bytes.h"
 #include "loader/open.h"
 #include "loader/pipeline/value_store.h"
@@ -328,6 +330,54 @@ void beton_loader_image_cache(const struct beton_loader *l,
 		.samples = s.values,
 		.hits = s.hits,
 	};
+}
+
+static void describe_network(const struct source_net_stats *s,
+			     const struct disk_stats *tier,
+			     struct beton_network_stats *out)
+{
+	*out = (struct beton_network_stats){
+		.rate = s->rate,
+		.latency_ns = s->latency_ns,
+		.p50_ns = s->latency_p50_ns,
+		.p99_ns = s->latency_p99_ns,
+		.in_flight = s->in_flight,
+		.waiting = s->waiting,
+		.depth = s->depth,
+		.requests = s->requests,
+		.connections = s->connections,
+		.retries = s->retries,
+		.stalls = s->stalls,
+		.hedges = s->hedges,
+		.throttled = s->throttled,
+		.wire_bytes = s->wire_bytes,
+		.payload_bytes = s->payload_bytes,
+		.failures = s->failures,
+		.is_out = s->is_out,
+		.tier_size = tier->size,
+		.tier_stored = tier->present,
+		.tier_limit = tier->allowed,
+	};
+}
+
+int beton_loader_network(const struct beton_loader *l,
+			 struct beton_network_stats *out)
+{
+	const struct feed *feed = l->feed;
+	struct beton_network_stats all;
+	struct source_net_stats net;
+	struct disk_stats tier = { 0 };
+	size_t size = out->size;
+
+	if (size < sizeof(size))
+		return -EINVAL;
+	if (!feed->ops->network || !feed->ops->network(feed, &net, &tier))
+		return -ENODATA;
+	describe_network(&net, &tier, &all);
+	all.size = size;
+	memset(out, 0, size);
+	memcpy(out, &all, min_u64(size, sizeof(all)));
+	return 0;
 }
 
 uint64_t beton_loader_failed_samples(const struct beton_loader *l)

@@ -657,6 +657,50 @@ BETON_API void beton_loader_image_cache(const struct beton_loader *loader,
 					struct beton_image_cache_stats *out);
 
 /*
+ * Figures of the network, if the loader reads a URL itself. Counts are since
+ * open. Times are from a request to the first byte of its answer.
+ */
+struct beton_network_stats {
+	size_t size;   /* sizeof(struct beton_network_stats) */
+	uint64_t rate; /* bytes per second, the highest of the last seconds */
+	uint64_t latency_ns; /* the lowest of the last seconds */
+	uint64_t p50_ns;     /* median and 99th percentile */
+	uint64_t p99_ns;
+	uint64_t in_flight; /* requests that were sent and not answered yet */
+	uint64_t waiting;   /* requests that were not sent yet */
+	uint64_t depth;	    /* requests that the loader wants in flight */
+	uint64_t requests;  /* sent, with repeated ones */
+	uint64_t connections;
+	uint64_t retries;
+	uint64_t stalls;	/* answers that stopped, and were continued by
+				   another request */
+	uint64_t hedges;	/* late requests that were sent a second time */
+	uint64_t throttled;	/* answers that ask for fewer requests */
+	uint64_t wire_bytes;	/* received, with the heads of answers */
+	uint64_t payload_bytes; /* of the dataset */
+	uint64_t failures;	/* reads that failed after all retries */
+	uint64_t is_out;	/* 1: the server does not answer now */
+	/* The disk tier; 0 if there is none. */
+	uint64_t tier_size;   /* bytes of the dataset */
+	uint64_t tier_stored; /* bytes of it in the tier */
+	uint64_t tier_limit;  /* bytes of it that may be there */
+};
+
+/*
+ * Reports the figures of the network.
+ *
+ *   out   set out->size; receives the figures, of all parts of the dataset
+ *
+ * Returns 0, or
+ *   -EINVAL    out->size is not set
+ *   -ENODATA   the loader reads a local file, a mount or synthetic data. For a
+ *              mount of a URL, the daemon has the figures, see
+ *              beton-metrics(7).
+ */
+BETON_API int beton_loader_network(const struct beton_loader *loader,
+				   struct beton_network_stats *out);
+
+/*
  * Returns the number of unreadable or undecodable samples since open. If
  * on_error is BETON_ON_ERROR_SKIP or BETON_ON_ERROR_ZERO, check it at the end
  * of an epoch, because these modes return no error.

@@ -19,6 +19,8 @@
 #include "loader/util/value.h"
 
 struct cancel;
+struct disk_stats;
+struct source_net_stats;
 struct synthetic;
 struct feed;
 
@@ -82,6 +84,10 @@ struct feed_ops {
 	/* Sends figures to the daemon's statistics. Only for the thread of
 	   fetch(), or the one that has joined it. NULL: there is no daemon. */
 	void (*report)(struct feed *feed, const struct rank_figures *figures);
+	/* As dataset_net_stats() and dataset_tier_stats(). Any thread. NULL:
+	   the feed reads no URL. */
+	bool (*network)(const struct feed *feed, struct source_net_stats *net,
+			struct disk_stats *tier);
 	void (*close)(struct feed *feed);
 };
 

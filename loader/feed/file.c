@@ -215,9 +215,19 @@ static int file_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	return r;
 }
 
+static bool file_network(const struct feed *feed, struct source_net_stats *net,
+			 struct disk_stats *tier)
+{
+	const struct dataset *ds = ((const struct file_feed *)feed)->ds;
+
+	dataset_tier_stats(ds, tier);
+	return dataset_net_stats(ds, net);
+}
+
 const struct feed_ops feed_file = {
 	.name = "file",
 	.open = file_open,
 	.fetch = file_fetch,
+	.network = file_network,
 	.close = file_close,
 };

@@ -633,7 +633,9 @@ class Loader(Epochs):
         `p50_s` to `p99_s` of one item. `throughput` compares the speed of the
         loader with that of the trainer. `image_cache` describes the
         decoded-image cache, and `failed_samples` is the number of samples that
-        could not be read. Other keys describe the setup, for example
+        could not be read. If the loader itself reads a URL, `network` has the
+        figures of the network, named as in beton-metrics(7); otherwise it is
+        None. Other keys describe the setup, for example
         `decoder`."""
         return {**self._core.info(), **self._core.stats()}
 

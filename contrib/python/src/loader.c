@@ -291,13 +291,18 @@ static int text_convert(PyObject *object, void *text)
 static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 			 struct beton_loader_options *o)
 {
-	static const char *const names[] = {
-		"path",	     "spec",	   "subset",   "pipeline", "device",
-		"source",    "cache",	   "delivery", "job",	   "cache_size",
-		"cold_size", "pinned",	   "epoch",    "workers",  "prefetch",
-		"rank",	     "world_size", "on_error", "callback", "no_padding",
-		"verify",    "storage_options", NULL
-	};
+	static const char *const names[] = { "path",	   "spec",
+					     "subset",	   "pipeline",
+					     "device",	   "source",
+					     "cache",	   "delivery",
+					     "job",	   "cache_size",
+					     "cold_size",  "pinned",
+					     "epoch",	   "workers",
+					     "prefetch",   "rank",
+					     "world_size", "on_error",
+					     "callback",   "no_padding",
+					     "verify",	   "storage_options",
+					     NULL };
 	struct number n[] = {
 		[CACHE_SIZE] = { .name = "cache_size",
 				 .unit = BYTES,
@@ -738,6 +743,7 @@ struct stats {
 	size_t num_stages;
 	struct beton_throughput_stats throughput;
 	struct beton_image_cache_stats kept;
+	struct beton_network_stats network; /* size 0: not known */
 	uint64_t failed_samples;
 };
 
@@ -747,6 +753,9 @@ static void read_stats(const struct beton_loader *l, struct stats *s)
 	s->throughput.size = sizeof(s->throughput);
 	beton_loader_throughput(l, &s->throughput);
 	beton_loader_image_cache(l, &s->kept);
+	s->network.size = sizeof(s->network);
+	if (beton_loader_network(l, &s->network))
+		s->network.size = 0;
 	s->failed_samples = beton_loader_failed_samples(l);
 }
 
@@ -773,6 +782,30 @@ static PyObject *new_kept(const struct beton_image_cache_stats *k)
 			     "hits", (ull)k->hits);
 }
 
+/* None: the loader reads no URL. */
+static PyObject *new_network(const struct beton_network_stats *n)
+{
+	typedef unsigned long long ull;
+
+	if (!n->size)
+		Py_RETURN_NONE;
+	return Py_BuildValue(
+		"{s:K, s:d, s:d, s:d, s:K, s:K, s:K, s:K, s:K, s:K, s:K, s:K, "
+		"s:K, s:K, s:K, s:K, s:O, s:{s:K, s:K, s:K}}",
+		"rate", (ull)n->rate, "latency_s", seconds(n->latency_ns),
+		"first_byte_p50_s", seconds(n->p50_ns), "first_byte_p99_s",
+		seconds(n->p99_ns), "in_flight", (ull)n->in_flight, "waiting",
+		(ull)n->waiting, "depth", (ull)n->depth, "requests",
+		(ull)n->requests, "connections", (ull)n->connections, "retries",
+		(ull)n->retries, "stalls", (ull)n->stalls, "hedges",
+		(ull)n->hedges, "throttled", (ull)n->throttled, "wire_bytes",
+		(ull)n->wire_bytes, "payload_bytes", (ull)n->payload_bytes,
+		"failures", (ull)n->failures, "is_out",
+		n->is_out ? Py_True : Py_False, "tier", "size_bytes",
+		(ull)n->tier_size, "stored_bytes", (ull)n->tier_stored,
+		"limit_bytes", (ull)n->tier_limit);
+}
+
 static PyObject *new_stats(const struct stats *s)
 {
 	PyObject *stages = PyDict_New();
@@ -790,10 +823,10 @@ static PyObject *new_stats(const struct stats *s)
 	}
 	if (!stages)
 		return NULL;
-	return Py_BuildValue("{s:N, s:N, s:N, s:K}", "stages", stages,
+	return Py_BuildValue("{s:N, s:N, s:N, s:N, s:K}", "stages", stages,
 			     "throughput", new_throughput(&s->throughput),
-			     "image_cache", new_kept(&s->kept),
-			     "failed_samples",
+			     "image_cache", new_kept(&s->kept), "network",
+			     new_network(&s->network), "failed_samples",
 			     (unsigned long long)s->failed_samples);
 }
 
