@@ -222,16 +222,37 @@ def test_statistics(fuse, tmp_path, big, nginx):
         network, = json.loads((where / ".betonfs/stats.json").read_text())[
             "network"]
         metrics = (where / ".betonfs/metrics").read_text()
+        drawn = run(BETON, "top", "--once", "--interval", "0.1", where).stdout
+        told = json.loads(run(BETON, "top", "--once", "--json", "--interval",
+                              "0.1", where).stdout)["network"]
     size = os.path.getsize(big.path)
     assert network["dataset"] == "big"
     assert 0.9 * size < network["payload_bytes"] <= network["wire_bytes"]
     assert network["latency_s"] >= 0
     assert network["requests"] >= network["connections"] > 0
     assert not network["failures"] and not network["retries"]
+    assert re.search("^network  big: .* ms, 0 of .* in flight, 0 retries, "
+                     "0 throttled, tier .* of ", drawn, re.M), drawn
+    assert [(t["dataset"], t["is_out"]) for t in told] == [("big", False)]
+    assert told[0]["tier_size_bytes"] == size and not network["is_out"]
     tier = network["tier"]
+    assert tier["size_bytes"] == size
     assert tier["missed_bytes"] + tier["hit_bytes"] > 0
     assert re.search(r'betonfs_network_wire_bytes_total\{.*dataset="big".*\} '
                      f'{network["wire_bytes"]}', metrics)
+
+
+def test_tiers_of_several_urls(fuse, tmp_path, parts, nginx):
+    server = nginx(pathlib.Path(parts[0].path).parent)
+    disk = tmp_path / "disk"
+    disk.mkdir(mode=0o700)
+    where = tmp_path / "mnt"
+    with mounted(where, "-o", f"disk={disk}",
+                 server.url("part-").replace("%2D", "-") + "{00..02}.beton"):
+        network, = json.loads((where / ".betonfs/stats.json").read_text())[
+            "network"]
+        assert network["tier"]["size_bytes"] \
+            == sum(os.path.getsize(p.path) for p in parts)
 
 
 # --- tools ---
@@ -278,6 +299,10 @@ def test_a_loader_of_a_url(betonfs, big, nginx):
         "connections": 4, "retry": "10s", "no_sign": True})
     assert SECRET not in repr(loader)
     assert [(b.ids.tolist(), b["label"].tolist()) for b in loader] == of_file
+    network = loader.stats()["network"]
+    assert network["payload_bytes"] > 0.9 * os.path.getsize(big.path)
+    assert network["requests"] > 0 and network["is_out"] is False
+    assert betonfs.Loader(big.path, **how).stats()["network"] is None
     again = pickle.loads(pickle.dumps(loader))
     again.set_epoch(0)
     assert len([b for b in again]) == len(of_file)

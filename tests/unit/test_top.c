@@ -338,6 +338,51 @@ static const char at_200x60[] =
 	"  rank 1                 1000     3    120 [##########..........]  50%      7 waits for decode\n"
 	"q quit  sort: n name* s speed w wait f failed  r ranks  e ended\n";
 
+static struct top_reading *networks(unsigned at_s, unsigned is_out)
+{
+	cleanup_free char *text = text_of(
+		"{\"version\": 1, \"uptime_s\": %u, \"network\": ["
+		"{\"dataset\": \"train\", \"rate\": 9000000, \"latency_s\": 0.052,"
+		"\"in_flight\": 14, \"depth\": 16, \"waiting\": 5,"
+		"\"retries\": 3, \"throttled\": 2000000,"
+		"\"payload_bytes\": %u, \"is_out\": %u,"
+		"\"tier\": {\"stored_bytes\": 1048576, \"size_bytes\": 2097152}},"
+		"{\"dataset\": \"val\\n\", \"latency_s\": 0.0004}]}",
+		at_s, at_s << 20, is_out);
+
+	return parsed(text, at_s * S);
+}
+
+static void draw_networks(unsigned width, unsigned is_out, const char *want)
+{
+	const struct top_look look = { .mount = "/mnt/x", .width = width };
+	cleanup_free struct top_reading *a = networks(10, 0);
+	cleanup_free struct top_reading *b = networks(12, is_out);
+	cleanup_free struct top_view *v = viewed(a, b);
+	cleanup_free char *text = drawn(v, &look, NULL);
+
+	if (!strstr(text, want))
+		fprintf(stderr, "%s", text);
+	CHECK(strstr(text, want));
+}
+
+static void test_networks(void)
+{
+	char why[TOP_WHY_SIZE];
+	struct top_reading *r;
+	static const char bad[] =
+		"{\"version\": 1, \"network\": [{\"rate\": -1}]}";
+
+	draw_networks(
+		120, 0,
+		"network  train: 1.0 MiB/s, 52 ms, 14 of 16 in flight, 3 retries, 2000k throttled, tier 1.0 MiB of 2.0 MiB\n"
+		"network  val?: 0 B/s, 0.4 ms, 0 of 0 in flight, 0 retries, 0 throttled\n");
+	draw_networks(
+		70, 1,
+		"network  train: the server does not answer, 1.0 MiB/s, 52 ms\n");
+	CHECK(top_reading_parse(bad, sizeof(bad) - 1, S, &r, why) == -EPROTO);
+}
+
 static void test_pictures(void)
 {
 	static const char name[] = "a-name-of-some-length";
@@ -604,6 +649,7 @@ int main(void)
 	test_another_daemon();
 	test_order();
 	test_pictures();
+	test_networks();
 	test_all_sizes();
 	test_scrolling();
 	test_ended_jobs_go();

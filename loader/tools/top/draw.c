@@ -14,6 +14,7 @@ enum {
 	BAR_MEMORY = 10,
 	VERDICT_FULL = 28, /* the longest sentence, with a rank below 1000 */
 	LONG_AGO_S = 60,
+	NETWORKS_MAX = 4, /* lines; JSON has all */
 };
 
 #define REVERSE "\033[7m"
@@ -165,6 +166,19 @@ static void put_reads(struct canvas *c, const struct top_view *v)
 		put_facts(c, "disk     ", top_disk_facts, v, v->has_rates);
 }
 
+/* A line for each of the first datasets behind URLs. */
+static void put_networks(struct canvas *c, const struct top_view *v)
+{
+	size_t n = min_u64(v->num_networks, NETWORKS_MAX);
+
+	for (size_t i = 0; i < n; i++)
+		put_facts(c, "network  ", top_network_facts, &v->networks[i],
+			  true);
+	if (v->num_networks > n)
+		put_line(c, "         and %zu more datasets behind URLs",
+			 v->num_networks - n);
+}
+
 /* Returns the bytes of a purpose that are in use. The budget counts a cache by
    its limit. */
 static uint64_t bytes_in_use(const struct top_reading *r, unsigned use)
@@ -219,7 +233,8 @@ static void put_head(struct canvas *c, const struct top_view *v)
 {
 	static void (*const lines[])(struct canvas *,
 				     const struct top_view *) = {
-		put_title, put_batches, put_values, put_reads, put_budget,
+		put_title, put_batches,	 put_values,
+		put_reads, put_networks, put_budget,
 	};
 	unsigned height = c->look->height;
 	size_t n = !height || height >= 16 ? ARRAY_LEN(lines)

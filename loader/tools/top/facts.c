@@ -109,6 +109,34 @@ const struct fact top_disk_facts[] = {
 #undef OF
 #undef IF
 
+#define OF(member) IN(top_network_view, member)
+#define IF(member) .known = offsetof(struct top_network_view, member)
+/* In a narrow window, the last ones are left out. */
+const struct fact top_network_facts[] = {
+	{ "dataset", OF(now.dataset), .text = "%s: " },
+	{ "is_out", OF(is_out), .text = "the server does not answer, " },
+	{ "bytes_per_s", OF(bytes_per_s), .unit = FACT_BYTES, IF(has_rate),
+	  .text = "%s/s, " },
+	{ "rate", OF(now.rate) },
+	{ "latency_s", OF(now.latency_s) },
+	{ NULL, OF(latency_ms), .unit = FACT_BRIEF, .text = "%s ms" },
+	{ "in_flight", OF(now.in_flight), .text = ", %.0f" },
+	{ "depth", OF(now.depth), .text = " of %.0f in flight" },
+	{ "waiting", OF(now.waiting) },
+	{ "requests", OF(now.requests) },
+	{ "retries", OF(now.retries), .unit = FACT_BRIEF,
+	  .text = ", %s retries" },
+	{ "throttled", OF(now.throttled), .unit = FACT_BRIEF,
+	  .text = ", %s throttled" },
+	{ "failures", OF(now.failures) },
+	{ "tier_stored_bytes", OF(now.tier_stored), IF(has_tier) },
+	{ "tier_size_bytes", OF(now.tier_size), IF(has_tier) },
+	{ NULL, OF(tier), .text = "%s" },
+	FACT_LAST,
+};
+#undef OF
+#undef IF
+
 #define OF(member) IN(top_reading, member)
 const struct fact top_cache_facts[] = {
 	{ "mode", OF(mode) },

@@ -53,6 +53,8 @@ extern const struct fact top_row_facts[];
 extern const struct fact top_delivery_facts[];
 extern const struct fact top_value_facts[];
 extern const struct fact top_disk_facts[];
+/* About struct top_network_view: */
+extern const struct fact top_network_facts[];
 /* About struct top_reading: */
 extern const struct fact top_cache_facts[];
 extern const struct fact top_budget_facts[];

@@ -40,6 +40,17 @@ static json_t *json_of_budget(const struct top_view *v)
 	return o;
 }
 
+static json_t *json_of_networks(const struct top_view *v)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < v->num_networks; i++)
+		json_array_append_new(all, fact_json(json_object(),
+						     top_network_facts, 0,
+						     &v->networks[i]));
+	return all;
+}
+
 /* null if the path is not UTF-8. */
 static json_t *json_of_path(const char *path)
 {
@@ -56,12 +67,13 @@ int top_json(const struct top_view *v, const char *mount, bool in_lines,
 
 	for (size_t i = 0; i < v->num_jobs; i++)
 		json_array_append_new(jobs, json_of_job(v, &v->jobs[i]));
-	o = json_pack("{s:i, s:o, s:f, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
+	o = json_pack("{s:i, s:o, s:f, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}",
 		      "version", 1, "mount", json_of_path(mount), "seconds",
 		      v->seconds, "uptime_s", (json_int_t)v->now->uptime_s,
 		      "readers", (json_int_t)v->now->readers, "slot_bytes",
 		      (json_int_t)v->now->slot_bytes, "cache", json_of_cache(v),
-		      "budget", json_of_budget(v), "delivery",
+		      "network", json_of_networks(v), "budget",
+		      json_of_budget(v), "delivery",
 		      fact_json(json_object(), top_delivery_facts, 0, v),
 		      "jobs", jobs);
 	r = o ? json_dumpf(o, out, in_lines ? JSON_INDENT(2) : JSON_COMPACT)

@@ -97,6 +97,25 @@ static const struct row of_rank[] = {
 };
 #undef OF
 
+#define OF(member) offsetof(struct top_network, member)
+static const struct row of_network[] = {
+	{ "rate", COUNT, OF(rate) },
+	{ "payload_bytes", COUNT, OF(payload_bytes) },
+	{ "latency_s", REAL, OF(latency_s) },
+	{ "in_flight", COUNT, OF(in_flight) },
+	{ "waiting", COUNT, OF(waiting) },
+	{ "depth", COUNT, OF(depth) },
+	{ "requests", COUNT, OF(requests) },
+	{ "retries", COUNT, OF(retries) },
+	{ "throttled", COUNT, OF(throttled) },
+	{ "failures", COUNT, OF(failures) },
+	{ "is_out", COUNT, OF(is_out) },
+	{ "tier.size_bytes", COUNT, OF(tier_size) },
+	{ "tier.stored_bytes", COUNT, OF(tier_stored) },
+	{ "tier.limit_bytes", COUNT, OF(tier_limit) },
+};
+#undef OF
+
 const char *top_stage_name(enum top_stage stage)
 {
 	static const char *const names[TOP_STAGES] = {
@@ -234,6 +253,28 @@ static int take_jobs(json_t *list, struct top_reading *r,
 	return 0;
 }
 
+static int take_networks(json_t *list, struct top_reading *r,
+			 char why[TOP_WHY_SIZE])
+{
+	const char *name;
+	json_t *o;
+	size_t i;
+
+	json_array_foreach(list, i, o)
+	{
+		struct top_network *n = &r->networks[i];
+
+		if (i == TOP_NETWORKS_MAX)
+			break;
+		if (take_numbers(o, of_network, ARRAY_LEN(of_network), n, why))
+			return -EPROTO;
+		name = json_string_value(json_object_get(o, "dataset"));
+		top_printable(name ? name : "", n->dataset, sizeof(n->dataset));
+		r->num_networks = i + 1;
+	}
+	return 0;
+}
+
 /*
  * --- the whole text ---
  */
@@ -255,7 +296,8 @@ static int take_all(json_t *o, struct top_reading *r, char why[TOP_WHY_SIZE])
 	top_printable(mode ? mode : "", r->mode, sizeof(r->mode));
 	r->is_whole = json_object_get(o, "slots");
 	r->readers = json_array_size(json_object_get(o, "streams"));
-	return take_jobs(json_object_get(o, "jobs"), r, why);
+	bad = take_networks(json_object_get(o, "network"), r, why);
+	return bad ? bad : take_jobs(json_object_get(o, "jobs"), r, why);
 }
 
 int top_reading_parse(const char *text, size_t size, int64_t at_ns,

@@ -47,6 +47,20 @@ struct top_job {
 	size_t num_ranks;
 };
 
+/* Further datasets behind URLs are not read. */
+enum { TOP_NETWORKS_MAX = 64 };
+
+/* A dataset behind a URL. Counts are since the start of the daemon. */
+struct top_network {
+	char dataset[JOBS_NAME_SIZE];
+	uint64_t rate, payload_bytes; /* bytes/s, bytes */
+	double latency_s;
+	uint64_t in_flight, depth, waiting;
+	uint64_t requests, retries, throttled, failures;
+	uint64_t is_out; /* the server does not answer */
+	uint64_t tier_size, tier_stored, tier_limit;
+};
+
 struct top_reading {
 	int64_t at_ns; /* of the monotonic clock */
 	uint64_t uptime_s;
@@ -65,6 +79,8 @@ struct top_reading {
 	size_t num_jobs, num_ranks;
 	struct top_job jobs[JOBS_MAX];
 	struct top_rank ranks[JOBS_RANKS_MAX];
+	size_t num_networks;
+	struct top_network networks[TOP_NETWORKS_MAX];
 };
 
 enum { TOP_WHY_SIZE = 160 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "loader/tools/ui/fact.h"
 
 /* A trainer that waits for a smaller share of its time is not limited by data.
    The line that a loader logs per epoch uses the same threshold. */
@@ -276,6 +277,45 @@ static void sort_all(struct top_view *v, enum top_sort sort)
 	qsort_r(v->jobs, v->num_jobs, sizeof(v->jobs[0]), by_job, &sort);
 }
 
+static const struct top_network *find_network(const struct top_reading *before,
+					      const char *dataset)
+{
+	for (size_t i = 0; before && i < before->num_networks; i++) {
+		if (!strcmp(before->networks[i].dataset, dataset))
+			return &before->networks[i];
+	}
+	return NULL;
+}
+
+static void describe_tier(const struct top_network *now,
+			  struct top_network_view *v)
+{
+	char stored[FACT_NUMBER_SIZE], size[FACT_NUMBER_SIZE];
+
+	if (v->has_tier)
+		snprintf(v->tier, sizeof(v->tier), ", tier %s of %s",
+			 fact_bytes((double)now->tier_stored, stored),
+			 fact_bytes((double)now->tier_size, size));
+}
+
+static void see_network(const struct top_network *was,
+			const struct top_network *now, double seconds,
+			struct top_network_view *v)
+{
+	*v = (struct top_network_view){
+		.now = *now,
+		.is_out = now->is_out,
+		.latency_ms = 1e3 * now->latency_s,
+		.has_rate = was && now->payload_bytes >= was->payload_bytes,
+		.has_tier = now->tier_size > 0,
+	};
+	if (v->has_rate)
+		v->bytes_per_s =
+			(double)(now->payload_bytes - was->payload_bytes) /
+			seconds;
+	describe_tier(now, v);
+}
+
 int top_view_make(const struct top_reading *before,
 		  const struct top_reading *now, enum top_sort sort,
 		  struct top_view **out)
@@ -302,6 +342,12 @@ int top_view_make(const struct top_reading *before,
 		see_job(find_job(before, job->name), job, v->seconds,
 			&v->ranks[n], &v->jobs[v->num_jobs++]);
 		n += job->num_ranks;
+	}
+	for (size_t i = 0; i < now->num_networks; i++) {
+		const struct top_network *network = &now->networks[i];
+
+		see_network(find_network(before, network->dataset), network,
+			    v->seconds, &v->networks[v->num_networks++]);
 	}
 	sort_all(v, sort);
 	*out = v;

@@ -8,6 +8,8 @@
 
 #include "loader/tools/top/reading.h"
 
+enum { TOP_SENTENCE_SIZE = 64 };
+
 enum top_verdict {
 	TOP_NOT_DATA, /* data is not the bottleneck */
 	TOP_WAITS,    /* the trainer waits for a stage */
@@ -44,6 +46,16 @@ struct top_job_view {
 	double stalled_share;
 };
 
+struct top_network_view {
+	struct top_network now;
+	bool is_out;
+	bool has_rate;
+	double bytes_per_s; /* between the two readings */
+	double latency_ms;
+	bool has_tier;
+	char tier[2 * TOP_SENTENCE_SIZE]; /* in words; "": none */
+};
+
 struct top_view {
 	const struct top_reading *now;
 	double seconds; /* between the two readings; 0: there is only one */
@@ -58,6 +70,8 @@ struct top_view {
 	size_t num_jobs;
 	struct top_job_view jobs[JOBS_MAX]; /* sorted */
 	struct top_rank_view ranks[JOBS_RANKS_MAX];
+	size_t num_networks;
+	struct top_network_view networks[TOP_NETWORKS_MAX];
 };
 
 /*
@@ -71,8 +85,6 @@ int top_view_make(const struct top_reading *before,
 
 /* The verdict in one word. */
 const char *top_verdict_name(enum top_verdict verdict);
-
-enum { TOP_SENTENCE_SIZE = 64 };
 
 /* Describes a job, or a rank that is one of several, in a sentence or, if not
    `in_full`, in a word or two. */
