@@ -273,10 +273,10 @@ def test_tools_read_urls(tmp_path, big, nginx):
 def test_tools_take_options_of_the_environment(tmp_path, big, nginx):
     server = nginx(pathlib.Path(big.path).parent)
     done = run(BETON, "info", server.url("big.beton"),
-               BETON_STORAGE_OPTIONS="conections=3")
+               BETON_STORAGE_OPTIONS="connectoins=3")
     assert done.returncode
     assert done.stderr.count("\n") == 1
-    assert "BETON_STORAGE_OPTIONS: conections: unknown option; did you mean " \
+    assert "BETON_STORAGE_OPTIONS: connectoins: unknown option; did you mean " \
         "`connections'" in done.stderr
 
 
