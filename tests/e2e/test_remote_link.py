@@ -79,3 +79,20 @@ def test_deep_enough_for_a_long_way(data, far, link, tmp_path):
         "--spec", SPEC])
     assert done.returncode == 0, done.stderr
     assert counts["seconds"] < 3 * 12e6 / 50e6 + 2
+
+
+@pytest.mark.parametrize("options, cause", [
+    (["--rtt", "200ms", "--rate", "1gbit"], "latency"),
+    (["--rtt", "10ms", "--rate", "30mbit"], "bandwidth")])
+def test_the_doctor_names_the_limit_of_a_link(link, tmp_path, options, cause):
+    path = remote.large(tmp_path / "large.beton", samples=700, size=50_000).path
+    server = servers.Nginx(tmp_path / "far", tmp_path,
+                           host=servers.LINK_ADDRESS, port=8080)
+    done, _ = link(options, server, [
+        BETON, "doctor", "--json", "--seconds", "5", "--cache-size", "16MiB",
+        server.url(pathlib.Path(path).name)])
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["verdict"], told["evidence"]["cause"]) == ("network", cause), \
+        told["evidence"]["network"]
+    assert any("disk=DIR" in f["option"] for f in told["fixes"])

@@ -410,11 +410,21 @@ def test_close_while_a_server_is_silent(betonfs, big, nginx):
     assert took < 0.7
 
 
-def test_the_doctor_refuses_urls(fuse, tmp_path, big, nginx):
-    url = nginx(pathlib.Path(big.path).parent).url("big.beton")
+@pytest.mark.parametrize("is_mount", [False, True])
+def test_the_doctor_reads_urls(fuse, tmp_path, big, nginx, is_mount):
+    server = nginx(pathlib.Path(big.path).parent)
+    url = server.url("big.beton") + f"?sig={SECRET}"
     where = tmp_path / "mnt"
-    with mounted(where, url):
-        for path in (url, where):
-            done = run(BETON, "doctor", path)
-            assert done.returncode == 1
-            assert "the doctor measures local files" in done.stderr
+    small = "cache=process,cache_size=16MiB,connections=2"
+    with mounted(where, "-o", small, url) if is_mount \
+            else contextlib.nullcontext():
+        done = run(BETON, "doctor", "--json", "--seconds", "5",
+                   "--cache-size", "16MiB", where if is_mount else url,
+                   BETON_STORAGE_OPTIONS="connections=2")
+    assert done.returncode == 0, done.stderr
+    assert SECRET not in done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    network = told["evidence"]["network"]
+    assert network["bytes_per_s"] > 1e5, network
+    assert network["requests"] > 0 and not network["throttled"]
+    assert told["evidence"]["disk"]["network"]

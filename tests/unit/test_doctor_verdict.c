@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "loader/tools/doctor/estimate.h"
 #include "loader/tools/doctor/fix.h"
 #include "loader/tools/doctor/verdict.h"
 #include "tests/unit/t.h"
@@ -133,6 +134,99 @@ static void disks(void)
 	/* Noise does not make a slow disk faster. */
 	e.model.others = 3;
 	check(&e, "API rate", "");
+}
+
+static struct evidence behind_a_url(void)
+{
+	struct evidence e = ordinary();
+
+	e.disk.network = true;
+	e.model.room = 10e9;
+	e.model.disk_rate = 30e6;
+	e.cache_size = 10000000000;
+	e.small = (struct disk_rate){ .bytes = 30e6, .reads = 300 };
+	e.large = (struct disk_rate){ .bytes = 300e6, .reads = 300 };
+	e.network = (struct network_seen){
+		.is_remote = true,
+		.known = true,
+		.rate = 30e6,
+		.latency_s = 0.1,
+		.in_flight = 30,
+		.depth = 64,
+		.request_bytes = 1e5,
+		.requests = 1000,
+	};
+	return e;
+}
+
+static bool has_fix(const struct evidence *e, const char *text)
+{
+	struct fix fixes[FIXES_MAX];
+	size_t n = fix_list(e, fixes, FIXES_MAX);
+
+	for (size_t i = 0; i < n; i++) {
+		if (strstr(fixes[i].option, text))
+			return true;
+	}
+	return false;
+}
+
+static void urls(void)
+{
+	struct evidence e = behind_a_url();
+	struct verdict v;
+
+	/* 3 MB are in flight, as many as arrive in 0.1 s. */
+	check(&e, "network", "latency");
+	CHECK(has_fix(&e, "--cache process --cache-size 18GiB"));
+	CHECK(has_fix(&e, "BETON_STORAGE_OPTIONS=disk=DIR"));
+	CHECK(has_fix(&e, "order=quasi_random"));
+	CHECK(!has_fix(&e, "--cache os") && !has_fix(&e, "connections="));
+	e.network.in_flight = 63;
+	e.network.request_bytes = 5e4;
+	CHECK(has_fix(&e, "BETON_STORAGE_OPTIONS=connections=128"));
+	e.network.in_flight = 100;
+	e.network.request_bytes = 1e5;
+	check(&e, "network", "bandwidth");
+	CHECK(!has_fix(&e, "connections="));
+	e.network.throttled = 9;
+	check(&e, "network", "bandwidth");
+	e.network.throttled = 10;
+	check(&e, "network", "throttled by the server");
+	CHECK(has_fix(&e, "connections=50, and spread"));
+	strcpy(e.source, "mount");
+	CHECK(has_fix(&e, "betonfs -o connections=50"));
+	CHECK(has_fix(&e, "betonfs -o disk=DIR"));
+	e.network.tier_size = 1;
+	CHECK(!has_fix(&e, "disk=DIR"));
+	e.num_ranks = 1;
+	e.ranks[0] = (struct rank_seen){ .ready = 0.25 };
+	verdict_find(&e, &v);
+	CHECK(strstr(v.text, "waits for data 75 % of the time"));
+	/* Memory has everything. */
+	e.model.room = 1e12;
+	check(&e, "cpu decode", "");
+	e.num_ranks = 0;
+	e.network.known = false;
+	e.model.room = 0;
+	check(&e, "network", "");
+}
+
+static void waits_in_a_first_epoch(void)
+{
+	struct evidence e = behind_a_url();
+
+	e.model.room = 1e12;
+	e.watch.known = true;
+	e.watch.rate = 300;
+	e.num_ranks = 1;
+	e.ranks[0] = (struct rank_seen){ .ready = 0.95 };
+	watch_model(&e);
+	CHECK(!e.model.first_epoch);
+	e.ranks[0].ready = 0.5;
+	watch_model(&e);
+	CHECK(e.model.first_epoch);
+	check(&e, "network", "latency");
 }
 
 static void delivery(void)
@@ -374,6 +468,8 @@ int main(void)
 	the_model_is_the_least_of_its_terms();
 	cpu_cases();
 	disks();
+	urls();
+	waits_in_a_first_epoch();
 	delivery();
 	gpus();
 	trainers();

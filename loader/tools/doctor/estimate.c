@@ -10,6 +10,8 @@
    it. */
 #define WAITING_CORES 0.5
 #define WAITING_RATE 2.0
+/* A trainer whose batches are ready for a smaller share of its time waits. */
+#define TRAINER_READY 0.9
 
 static void model_cpus(struct evidence *e)
 {
@@ -41,6 +43,8 @@ static void model_disk(struct evidence *e)
 	m->disk_rate = random ? e->small.bytes : e->large.bytes;
 	m->room = e->cache_size ? (double)e->cache_size
 				: (double)e->memory.size.available;
+	/* A disk tier keeps samples, as memory does. */
+	m->room += e->network.tier_stored;
 	m->batch_bytes = read->bytes;
 	/* This rung reads every byte, while the whole pipeline may read
 	   fewer. */
@@ -48,7 +52,8 @@ static void model_disk(struct evidence *e)
 		fmax(read->rate, e->ladder[RUNG_ALL].rate) * read->bytes;
 	/* Reads wait although the same bytes were read before: nothing is
 	   cached, and the figure is that of the disk. */
-	if (read->known && m->disk_rate > 0 && cores < WAITING_CORES &&
+	if (read->known && m->disk_rate > 0 && !e->network.is_copied &&
+	    cores < WAITING_CORES &&
 	    read->rate * bytes < WAITING_RATE * m->disk_rate) {
 		m->delivery_rate = 0;
 		/* Longer than the probe: some devices are fast at first. */
@@ -86,14 +91,26 @@ void ladder_model(struct evidence *e)
 	    cold->rate < model_data_rate(m))
 		doctor_note(
 			e,
-			"the first epoch reads the disk at %.0f samples/s; later epochs read memory",
-			cold->rate);
+			"the first epoch reads the %s at %.0f samples/s; later epochs read memory",
+			e->network.is_remote ? "network" : "disk", cold->rate);
 	if (e->pinned && e->memory.memlock < e->pinned)
 		doctor_note(
 			e,
 			"RLIMIT_MEMLOCK is %llu KB, but batches for the GPU need %llu KB: if the driver refuses to pin them, raise the limit (ulimit -l)",
 			(unsigned long long)(e->memory.memlock >> 10),
 			(unsigned long long)(e->pinned >> 10));
+}
+
+/* If a trainer waits for data, and memory would have it only after this epoch,
+   the epoch is the first one. */
+static bool waits_for_network(const struct evidence *e)
+{
+	double ready = 1;
+
+	for (size_t i = 0; i < e->num_ranks; i++)
+		ready = fmin(ready, e->ranks[i].ready);
+	return e->network.known && e->disk.resident < 0.5 &&
+	       ready < TRAINER_READY;
 }
 
 void watch_model(struct evidence *e)
@@ -109,6 +126,8 @@ void watch_model(struct evidence *e)
 		w->rate = 1e6 * w->loader_cores / model_cpu_us(m);
 		w->rate_is_guess = true;
 	}
+	if (waits_for_network(e))
+		m->first_epoch = true;
 	m->own = fmin(w->main_cores + w->other_cores, m->cores);
 	if (w->own_rate > 0)
 		m->trainer_rate = w->own_rate;

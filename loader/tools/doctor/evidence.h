@@ -94,6 +94,27 @@ struct rank_seen {
 			 them */
 };
 
+/* The network of a dataset behind a URL, while a loader read new samples. */
+struct network_seen {
+	bool is_remote; /* the dataset is behind a URL */
+	bool is_copied; /* the stages run on samples in memory */
+	bool known;
+	bool is_out;	  /* the server did not answer at the end */
+	double rate;	  /* bytes per second */
+	double latency_s; /* lowest time to the first byte */
+	double p50_s, p99_s;
+	double in_flight, depth, waiting; /* requests, in the mean */
+	double request_bytes;		  /* of a request, in the mean */
+	double requests, retries, throttled;
+	double tier_size, tier_stored; /* bytes; 0: there is no disk tier */
+};
+
+/* Whether the time to the first byte limits the rate: the requests in flight
+   are answered at once, so that more of them would bring more bytes. */
+bool network_is_late(const struct network_seen *n);
+/* Whether the server asks for fewer requests. */
+bool network_is_throttled(const struct network_seen *n);
+
 struct evidence {
 	/* The request: */
 	const char *path;
@@ -120,6 +141,7 @@ struct evidence {
 	struct machine_disk disk;
 	struct disk_rate small, large; /* reads of one sample, and large ones */
 	double large_piece;
+	struct network_seen network;
 	struct machine_gpu gpus[MACHINE_GPUS_MAX];
 	size_t num_gpus;
 	bool on_gpu; /* an output of the pipeline is on a GPU */

@@ -12,6 +12,7 @@ void facts_of(const struct diagnosis *d, struct facts *out)
 		.verdict = d->verdict,
 		.cores = machine_cpu_cores(&e->cpu),
 		.misses = model_misses(&e->model),
+		.latency_ms = 1e3 * e->network.latency_s,
 		/* No limit is UINT64_MAX, which JSON's integers cannot hold. */
 		.memlock = e->memory.memlock >> 1,
 		.files = e->memory.files >> 1,
@@ -97,6 +98,28 @@ const struct fact facts_disk[] = {
 	{ "large_bytes_per_s", OF(e.large.bytes) },
 	{ "misses", OF(misses) },
 	{ "room", OF(e.model.room) },
+	FACT_LAST,
+};
+
+/* Only of a dataset behind a URL. */
+const struct fact facts_network[] = {
+	{ "bytes_per_s", OF(e.network.rate), .unit = FACT_MEGA,
+	  BOTH("%.1f MB/s") },
+	{ "latency_s", OF(e.network.latency_s), .unit = FACT_ONE },
+	{ NULL, OF(latency_ms), BOTH(", %.1f ms to the first byte") },
+	{ "first_byte_p50_s", OF(e.network.p50_s) },
+	{ "first_byte_p99_s", OF(e.network.p99_s) },
+	{ "in_flight", OF(e.network.in_flight), BOTH(", %.1f") },
+	{ "depth", OF(e.network.depth), BOTH(" of %.1f requests in flight") },
+	{ "waiting", OF(e.network.waiting) },
+	{ "request_bytes", OF(e.network.request_bytes) },
+	{ "requests", OF(e.network.requests) },
+	{ "retries", OF(e.network.retries), BOTH(", %.0f retries") },
+	{ "throttled", OF(e.network.throttled), BOTH(", %.0f throttled") },
+	{ "is_out", OF(e.network.is_out),
+	  .text = ", the server does not answer" },
+	{ "tier_size_bytes", OF(e.network.tier_size) },
+	{ "tier_stored_bytes", OF(e.network.tier_stored) },
 	FACT_LAST,
 };
 

@@ -32,6 +32,7 @@ struct facts {
 	struct verdict verdict;
 	double cores;
 	double misses;
+	double latency_ms; /* of the network */
 	uint64_t memlock, files;
 	bool is_limited;	      /* by a quota of CPU time */
 	bool is_measured, is_guessed; /* the rate of the trainer */
@@ -47,6 +48,7 @@ extern const struct fact facts_cpu[];
 extern const struct fact facts_others[];
 extern const struct fact facts_memory[];
 extern const struct fact facts_disk[];
+extern const struct fact facts_network[];
 extern const struct fact facts_watch[];
 /* About the struct of the same name: */
 extern const struct fact facts_machine_gpu[];

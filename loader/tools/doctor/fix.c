@@ -404,8 +404,8 @@ static bool quasi_random(const struct evidence *e, struct model *m,
 static bool parallel_reads(const struct evidence *e, struct model *m,
 			   struct fix *f)
 {
-	if (e->cache_size || e->small.bytes <= m->disk_rate ||
-	    model_misses(m) <= 0)
+	if (e->network.is_remote || e->cache_size ||
+	    e->small.bytes <= m->disk_rate || model_misses(m) <= 0)
 		return false;
 	m->disk_rate = e->small.bytes;
 	OPTION(f, is_mount(e) ? "betonfs -o cache=process" : "--cache process");
@@ -443,7 +443,7 @@ static bool page_cache(const struct evidence *e, struct model *m, struct fix *f)
 {
 	double all = m->samples * m->disk_bytes;
 
-	if (!e->cache_size || m->first_epoch ||
+	if (!e->cache_size || m->first_epoch || e->network.is_remote ||
 	    all > (1 - LEFT_FREE) * (double)e->memory.size.available)
 		return false;
 	m->room = all;
@@ -484,11 +484,90 @@ static bool nearer(const struct evidence *e, struct model *m, struct fix *f)
 {
 	if (!e->disk.network)
 		return false;
+	if (e->network.is_remote) {
+		/* Zones of one region have about this rate per machine. */
+		m->disk_rate = fmax(m->disk_rate, 400e6);
+		OPTION(f,
+		       "train in the region of %s, or copy it to a local disk",
+		       e->backing);
+		WHY(f,
+		    "machines near a server, and local disks, read 400 MB/s or more");
+		return true;
+	}
 	/* The slowest solid-state disks reach this rate. */
 	m->disk_rate = fmax(m->disk_rate, 400e6);
 	OPTION(f, "copy %s to a local disk", e->backing);
 	WHY(f, "%s is on the network; a local disk reads 400 MB/s or more",
 	    e->disk.source);
+	return true;
+}
+
+/* --- the network --------------------------------------------------------- */
+
+static bool disk_tier(const struct evidence *e, struct model *m, struct fix *f)
+{
+	double all = m->samples * m->disk_bytes;
+
+	if (!e->network.is_remote || e->network.tier_size > 0)
+		return false;
+	m->disk_rate = fmax(m->disk_rate, 400e6);
+	OPTION(f,
+	       is_mount(e)
+		       ? "betonfs -o disk=DIR, on a local disk with %.1f GB"
+		       : "BETON_STORAGE_OPTIONS=disk=DIR, on a local disk with %.1f GB",
+	       1e-9 * all);
+	WHY(f,
+	    "from the second epoch on, samples come from the disk, also after a restart");
+	return true;
+}
+
+/* Requests that are answered at once: twice as many bring twice the bytes. */
+static bool more_in_flight(const struct evidence *e, struct model *m,
+			   struct fix *f)
+{
+	const struct network_seen *n = &e->network;
+	bool is_full = n->in_flight > 0.9 * n->depth;
+	char size[32];
+
+	if (!n->is_remote || !network_is_late(n) || network_is_throttled(n))
+		return false;
+	m->disk_rate *= 2;
+	size_text(2 * (double)e->cache_size, size);
+	if (is_full)
+		OPTION(f,
+		       is_mount(e) ? "betonfs -o connections=%.0f"
+				   : "BETON_STORAGE_OPTIONS=connections=%.0f",
+		       fmin(2 * ceil(n->depth), 256));
+	else if (is_mount(e))
+		OPTION(f, "betonfs -o cache_size=%s", size);
+	else
+		OPTION(f, "--cache process --cache-size %s", size);
+	if (!is_full)
+		format_text(f->setting, sizeof(f->setting),
+			    "cache=process,cache_size=%s", size);
+	WHY(f,
+	    "estimated: %.0f requests are in flight (at most %.0f), and each waits %.0f ms for its first byte",
+	    n->in_flight, n->depth, 1e3 * n->latency_s);
+	return true;
+}
+
+static bool fewer_requests(const struct evidence *e, struct model *m,
+			   struct fix *f)
+{
+	const struct network_seen *n = &e->network;
+
+	(void)m;
+	if (!n->is_remote || !network_is_throttled(n))
+		return false;
+	OPTION(f,
+	       is_mount(e)
+		       ? "betonfs -o connections=%.0f, and spread the datasets over several prefixes or buckets"
+		       : "BETON_STORAGE_OPTIONS=connections=%.0f, and spread the datasets over several prefixes or buckets",
+	       fmax(floor(n->in_flight / 2), 1));
+	WHY(f,
+	    "the server refused %.0f of %.0f requests; each refusal costs a pause",
+	    n->throttled, n->requests);
+	f->gain = 1;
 	return true;
 }
 
@@ -633,6 +712,9 @@ static const struct row {
 	{ page_cache, "none", false },
 	{ larger_cache, "memory", false },
 	{ nearer, "disk space for the copy", false },
+	{ disk_tier, "disk space", false },
+	{ more_in_flight, "memory, or load of the server", false },
+	{ fewer_requests, "none", true },
 	{ share_mount, "a daemon that runs on this machine", true },
 	{ zerocopy, "none", false },
 	{ python, "changes of the trainer", false },

@@ -139,6 +139,9 @@ static json_t *evidence(const struct diagnosis *d)
 		fact_json(object_of(facts_cpu, &f), facts_others, 0, &f));
 	json_object_set_new(o, "memory", object_of(facts_memory, &f));
 	json_object_set_new(o, "disk", object_of(facts_disk, &f));
+	json_object_set_new(o, "network",
+			    e->network.known ? object_of(facts_network, &f)
+					     : json_null());
 	json_object_set_new(o, "gpus", gpus(e));
 	json_object_set_new(o, "trainer",
 			    e->watch.known ? object_of(facts_watch, &f)

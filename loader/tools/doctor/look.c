@@ -66,6 +66,32 @@ static bool mount_option(const char *mount, const char *name, char *out,
 	return found;
 }
 
+/* Describes a dataset behind a URL, or a mount of one, without secrets. Returns
+   false if it is neither. */
+static bool look_at_url(const struct ladder_options *o, struct evidence *e)
+{
+	cleanup_free char *url = NULL;
+	size_t n;
+
+	if (paths_is_url(o->place.path))
+		url = paths_public(o->place.path);
+	else if (mount_option(o->place.path, "dataset", e->backing,
+			      sizeof(e->backing)) &&
+		 paths_is_url(e->backing))
+		url = paths_public(e->backing);
+	if (!url)
+		return false;
+	snprintf(e->backing, sizeof(e->backing), "%s", url);
+	n = strcspn(url, ":");
+	snprintf(e->disk.type, sizeof(e->disk.type), "%.*s", (int)n, url);
+	n = min_u64(n + 3, strlen(url));
+	snprintf(e->disk.source, sizeof(e->disk.source), "%.*s",
+		 (int)strcspn(url + n, "/"), url + n);
+	e->disk.network = true;
+	e->network.is_remote = true;
+	return true;
+}
+
 /* Returns the size of the process cache; 0: the kernel's cache is used. */
 static void look_at_cache(const struct ladder_options *o, struct evidence *e)
 {
@@ -78,7 +104,8 @@ static void look_at_cache(const struct ladder_options *o, struct evidence *e)
 		cache = mode;
 	if (mount_option(o->place.path, "cache_size", text, sizeof(text)))
 		typed_parse_string(&any_size, text, &size);
-	if (!cache || strcmp(cache, "process") != 0)
+	/* The kernel caches no URLs. */
+	if (!e->network.is_remote && (!cache || strcmp(cache, "process") != 0))
 		return;
 	e->cache_size = size ? size : e->memory.size.available / 2;
 }
@@ -145,7 +172,9 @@ int ladder_look(const struct ladder_options *o, struct evidence *e)
 {
 	int r = machine_cpu_read(o->place.root, &e->cpu);
 
-	e->path = o->place.path;
+	if (!look_at_url(o, e))
+		look_at_disk(o, e);
+	e->path = paths_is_url(o->place.path) ? e->backing : o->place.path;
 	e->pipeline = o->pipeline;
 	e->watch.gpu_busy = -1;
 	r = r ? r : machine_memory_read(o->place.root, &e->memory);
@@ -153,7 +182,6 @@ int ladder_look(const struct ladder_options *o, struct evidence *e)
 		log_error(o->log, "%s/proc: %s", o->place.root, strerror(-r));
 		return r;
 	}
-	look_at_disk(o, e);
 	look_at_cache(o, e);
 	e->num_gpus = machine_gpu_read(e->gpus, MACHINE_GPUS_MAX);
 	look_at_others(o, e);
@@ -211,16 +239,6 @@ void ladder_probe_disk(struct evidence *e, double sample_bytes)
 	probe_larger(e, &probe);
 }
 
-/* The ladder reads a file at random places and through the kernel's cache. */
-static bool is_remote(const char *path)
-{
-	char dataset[512];
-
-	return paths_is_url(path) ||
-	       (mount_option(path, "dataset", dataset, sizeof(dataset)) &&
-		paths_is_url(dataset));
-}
-
 int ladder_look_at_dataset(const struct ladder_options *options,
 			   struct evidence *e)
 {
@@ -241,12 +259,6 @@ int ladder_look_at_dataset(const struct ladder_options *options,
 	const char *order;
 	int r;
 
-	if (is_remote(options->place.path)) {
-		log_error(
-			options->log,
-			"the doctor measures local files, and this dataset is behind a URL: look at beton top and at \"network\" in .betonfs/stats.json of a mount, or copy the dataset");
-		return -EREMOTE;
-	}
 	o.error = error;
 	o.error_size = sizeof(error);
 	r = beton_loader_open(options->place.path, &o, &loader);

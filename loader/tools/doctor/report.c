@@ -89,6 +89,10 @@ static void print_machine(const struct facts *f, FILE *out)
 {
 	fact_text(out, facts_head, f);
 	fact_text(out, facts_disk, f);
+	if (f->e.network.known) {
+		fprintf(out, "\nnetwork   ");
+		fact_text(out, facts_network, f);
+	}
 	fprintf(out, "\nmachine   ");
 	fact_text(out, facts_cpu, f);
 	fact_text(out, facts_memory, f);

@@ -9,9 +9,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fs/files/paths.h"
 #include "fs/util/clock.h"
 #include "loader/graph/edit.h"
 #include "loader/tools/doctor/estimate.h"
+#include "loader/tools/doctor/network.h"
 #include "loader/tools/doctor/variant.h"
 #include "loader/tools/ui/sort.h"
 
@@ -23,6 +25,9 @@ enum {
 	TURNS = 8,
 	JOBS_MAX = RUNGS + DOCTOR_OPS_MAX + DOCTOR_SWEEP_MAX + 2 * VARIANTS + 1,
 	SAMPLES_MAX = 4096, /* that a run uses */
+	NETWORK_LEAST_S = 2,
+	NETWORK_S = 4,
+	NETWORK_BATCH = 8,
 	VARIANT_SAMPLES = 96,
 	BATCH_MAX = 256, /* of a run; large enough that the cost per batch does
 			    not count */
@@ -55,8 +60,11 @@ struct ladder {
 	size_t num_jobs;
 	size_t num_needed; /* jobs that a diagnosis requires */
 	uint32_t workers;
-	double run_s;	/* of one run */
-	uint64_t batch; /* of runs */
+	double run_s;	       /* of one run */
+	uint64_t batch;	       /* of runs */
+	const char *base_spec; /* without the batch size of runs */
+	int copy_fd; /* samples of a URL in memory, at copy_path; or -1 */
+	char copy_path[32];
 	int64_t started_ns, end_ns;
 	double others[TURNS], stolen[TURNS], taken[TURNS];
 	double throttled[TURNS];
@@ -110,7 +118,8 @@ static double samples_from_disk(const struct evidence *e, double seconds)
 {
 	double bytes = (double)e->file_size / e->model.samples;
 
-	if (e->disk.resident > 0.95 || e->small.bytes <= 0 || bytes <= 0)
+	if (e->network.is_copied || e->disk.resident > 0.95 ||
+	    e->small.bytes <= 0 || bytes <= 0)
 		return SAMPLES_MAX;
 	return seconds * e->small.bytes / bytes;
 }
@@ -124,7 +133,7 @@ static int choose_samples(struct ladder *l)
 				 .cache = "os",
 				 .workers = l->options->workers,
 				 .seconds = 0.2 };
-	const char *spec = l->options->place.spec;
+	const char *spec = l->base_spec;
 	struct run_figures f;
 	char why[RUN_WHY_SIZE];
 	double least, batch;
@@ -509,6 +518,108 @@ static void close_jobs(struct ladder *l)
 			close(l->jobs[i].fd);
 		free(l->jobs[i].pipeline);
 	}
+	if (l->copy_fd >= 0)
+		close(l->copy_fd);
+}
+
+/* --- datasets behind URLs ------------------------------------------------ */
+
+/* Reads samples that the cache does not have, in the order of the training, and
+   if that is random, in large pieces, too. */
+static int measure_network(struct ladder *l, char *why)
+{
+	struct run_place place = l->place;
+	struct network_plan plan = { .place = &place };
+	const char *spec = l->base_spec;
+	struct evidence *e = l->e;
+	char large[576];
+	int r;
+
+	plan.seconds = fmin(fmax(0.1 * l->options->seconds, NETWORK_LEAST_S),
+			    NETWORK_S);
+	spec_with_batch(spec, NETWORK_BATCH, l->spec, sizeof(l->spec));
+	place.spec = l->spec;
+	progress(l, "network");
+	r = network_measure(&plan, e, why);
+	e->large = e->small;
+	if (r || strcmp(e->order, "random") != 0 || strstr(spec, "order="))
+		return r;
+	snprintf(large, sizeof(large), "order=quasi_random,%s", l->spec);
+	place.spec = large;
+	plan.is_large = true;
+	return network_measure(&plan, e, why);
+}
+
+/* The stages run on samples in memory, because the cache of a loader ends with
+   it, and each run would read the network. */
+static int copy_samples(struct ladder *l, struct variant_source *source)
+{
+	struct evidence *e = l->e;
+	int r;
+
+	l->copy_fd = memfd_create("beton-samples", MFD_CLOEXEC);
+	if (l->copy_fd < 0)
+		return -errno;
+	r = variant_write(source, VARIANT_SAME, e, l->copy_fd);
+	if (r)
+		return r;
+	snprintf(l->copy_path, sizeof(l->copy_path), "/proc/self/fd/%d",
+		 l->copy_fd);
+	l->place.path = l->copy_path;
+	l->place.subset = NULL;
+	l->base_spec = "order=random";
+	e->network.is_copied = true;
+	doctor_note(
+		e,
+		"the stages were measured with %zu samples in memory, the network by itself",
+		variant_samples(source));
+	return 0;
+}
+
+static int prepare_remote(struct ladder *l, struct variant_source **source)
+{
+	bool is_url = paths_is_url(l->place.path);
+	const char *path = is_url ? l->place.path : l->e->backing;
+	char why[RUN_WHY_SIZE] = "";
+	struct evidence *e = l->e;
+	int r = measure_network(l, why);
+
+	if (r) {
+		if (r != -ECANCELED)
+			log_error(l->options->log, "%s", why);
+		return r;
+	}
+	if (!e->network.known)
+		doctor_note(
+			e,
+			"the network was not measured, because a cache or the disk tier had all samples that were read");
+	progress(l, "samples");
+	r = variant_source_open(path, VARIANT_SAMPLES,
+				is_url ? l->options->log : NULL, e, source);
+	if (r && !is_url)
+		doctor_note(
+			e,
+			"the gain of other encodings was not measured: cannot read samples of %.100s",
+			path);
+	if (is_url)
+		r = r ? r : copy_samples(l, *source);
+	else
+		r = 0;
+	if (r)
+		return r;
+	return choose_samples(l);
+}
+
+/* Sizes in a file follow from those of a batch. */
+static void size_remote(struct ladder *l)
+{
+	struct evidence *e = l->e;
+	double bytes = e->ladder[RUNG_READ].bytes * e->model.samples;
+
+	e->file_size = (uint64_t)fmin(bytes, 1e18);
+	e->disk.size = e->file_size;
+	e->disk.resident =
+		bytes > 0 ? fmin(e->network.tier_stored / bytes, 1) : 0;
 }
 
 static int prepare(struct ladder *l, struct variant_source **source)
@@ -518,6 +629,8 @@ static int prepare(struct ladder *l, struct variant_source **source)
 
 	if (r)
 		return r;
+	if (e->network.is_remote)
+		return prepare_remote(l, source);
 	/* Compare pixels only if that is quick. */
 	ladder_probe_disk(e, (double)e->file_size / e->model.samples);
 	if (samples_from_disk(e, 2) >= 8 &&
@@ -542,6 +655,8 @@ int ladder_run(const struct ladder_options *o, struct evidence *e)
 	l->options = o;
 	l->e = e;
 	l->place = o->place;
+	l->base_spec = o->place.spec ? o->place.spec : "";
+	l->copy_fd = -1;
 	l->taken_in_memory = INFINITY;
 	l->started_ns = clock_ns();
 	l->end_ns = l->started_ns + (int64_t)(1e9 * o->seconds);
@@ -567,6 +682,8 @@ int ladder_run(const struct ladder_options *o, struct evidence *e)
 	r = r ? r : run_jobs(l);
 	r = r ? r : check_whole(l);
 	close_jobs(l);
+	if (!r && e->network.is_remote)
+		size_remote(l);
 	if (!r)
 		ladder_model(e);
 	e->seconds = seconds_since(l->started_ns);

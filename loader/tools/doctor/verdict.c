@@ -75,15 +75,15 @@ static double largest_share(const struct evidence *e)
 /* The stage with the most CPU time gets the whole score of the CPUs. */
 static double stage_score(const struct evidence *e, double us)
 {
-	double s =
-		cpus(e) * cpu_share(e, us) / fmax(largest_share(e), 1e-9);
+	double s = cpus(e) * cpu_share(e, us) / fmax(largest_share(e), 1e-9);
 
 	return of_data(e, model_is_noisy(&e->model) ? 0.6 * s : s);
 }
 
 static bool many_requests(const struct evidence *e)
 {
-	return e->small.reads > 0 && e->large.bytes > 0 &&
+	return !e->network.is_remote && e->small.reads > 0 &&
+	       e->large.bytes > 0 &&
 	       e->large.bytes >= REQUESTS * e->small.bytes;
 }
 
@@ -190,6 +190,48 @@ static void describe_disk(const struct evidence *e, char *out, size_t size)
 		"%.0f %% of the reads miss in memory, and %s (%s) reads %.1f MB/s in this order; the limit is %.0f samples/s",
 		100 * model_misses(m), e->disk.source, e->disk.type,
 		1e-6 * m->disk_rate, model_term(m, TERM_DISK));
+}
+
+/* Appends the share of the time in which the trainer waits for data. */
+static void add_wait(const struct evidence *e, char *out, size_t size)
+{
+	double ready = 1;
+	size_t n = strlen(out);
+
+	for (size_t i = 0; i < e->num_ranks; i++)
+		ready = fmin(ready, e->ranks[i].ready);
+	if (ready < 1 && n < size)
+		snprintf(out + n, size - n,
+			 "; the trainer waits for data %.0f %% of the time",
+			 100 * (1 - ready));
+}
+
+static void describe_network(const struct evidence *e, char *out, size_t size)
+{
+	const struct network_seen *n = &e->network;
+	double limit = model_term(&e->model, TERM_DISK);
+
+	if (!n->is_remote || !n->known) {
+		describe_disk(e, out, size);
+		return;
+	}
+	if (network_is_throttled(n))
+		snprintf(
+			out, size,
+			"the server asks for fewer requests in %.0f of %.0f answers (429 or 503), and %.1f MB/s arrive; the limit is %.0f samples/s",
+			n->throttled, n->requests, 1e-6 * n->rate, limit);
+	else if (network_is_late(n))
+		snprintf(
+			out, size,
+			"an answer takes %.0f ms to begin, and %.0f requests of %.0f KB in flight bring %.1f MB/s; the limit is %.0f samples/s",
+			1e3 * n->latency_s, n->in_flight,
+			1e-3 * n->request_bytes, 1e-6 * n->rate, limit);
+	else
+		snprintf(
+			out, size,
+			"%.1f MB/s arrive with %.0f requests in flight, so the connection or the server carries no more; the limit is %.0f samples/s",
+			1e-6 * n->rate, n->in_flight, limit);
+	add_wait(e, out, size);
 }
 
 static void describe_api(const struct evidence *e, char *out, size_t size)
@@ -420,7 +462,7 @@ static const struct row {
 	void (*describe)(const struct evidence *e, char *out, size_t size);
 } rows[] = {
 	{ "disk", disk, describe_disk },
-	{ "network", network, describe_disk },
+	{ "network", network, describe_network },
 	{ "API rate", api_rate, describe_api },
 	{ "cpu decode", decode, describe_decode },
 	{ "cpu transforms", transforms, describe_transforms },
@@ -438,10 +480,21 @@ static bool is_about_cpu(const char *name)
 	return !strncmp(name, "cpu ", 4);
 }
 
+static const char *cause_of_network(const struct network_seen *n)
+{
+	if (!n->is_remote || !n->known)
+		return "";
+	if (network_is_throttled(n))
+		return "throttled by the server";
+	return network_is_late(n) ? "latency" : "bandwidth";
+}
+
 static const char *cause_of(const struct evidence *e, const char *name)
 {
 	if (!strcmp(name, "noisy neighbor"))
 		return e->stolen > 0.5 * e->model.others ? "host" : "processes";
+	if (!strcmp(name, "network"))
+		return cause_of_network(&e->network);
 	if (!is_about_cpu(name))
 		return "";
 	if (nearness(e, TERM_WORKERS) >= 1)
