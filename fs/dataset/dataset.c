@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fs/dataset/alloc_probe.h"
 #include "fs/dataset/custom_field.h"
 #include "fs/dataset/field_names.h"
 #include "fs/files/paths.h"
@@ -22,6 +23,10 @@ enum {
 	/* The first bytes that a remote source reads at once: the descriptors
 	   of 11 fields. */
 	HEAD_BYTES = 12 << 10,
+	/* Smaller allocation tables arrive in one round trip or two. */
+	PROBE_ENTRIES = (1 << 20) / FORMAT_ENTRY_SIZE,
+	/* More look-ups would take longer than reading the whole table. */
+	PROBES_MAX = 8,
 };
 
 static int read_format(struct dataset *ds)
@@ -612,13 +617,57 @@ int dataset_place(struct dataset *ds, uint32_t field, uint64_t sample,
 	return r;
 }
 
+/* Returns whether the size of one more value should be found without reading
+   the whole allocation table. */
+static bool may_probe(struct dataset *ds)
+{
+	if (!source_prefetches(ds->source) ||
+	    ds->format.table_entries < PROBE_ENTRIES)
+		return false;
+	scoped_lock(&ds->lock);
+	return !ds->alloc && !ds->alloc_error && ds->num_probes++ < PROBES_MAX;
+}
+
+/* Finds a value by few entries of the allocation table. Returns false if
+   dataset_value() has to find it. */
+static bool probe_value(struct dataset *ds, uint32_t field, uint64_t sample,
+			const uint8_t *record, struct value *out)
+{
+	const struct field *f = &ds->format.fields[field];
+	const char *why;
+
+	if (!field_is_image(f) || f->unusable ||
+	    f->type->view(f, record + f->meta_off, out, &why) ||
+	    out->size != VALUE_SIZE_IN_TABLE || !may_probe(ds))
+		return false;
+	return !alloc_probe(ds->source, &ds->format, sample, out->off,
+			    &out->size) &&
+	       format_is_value_range(&ds->format, out->off, out->size);
+}
+
+int dataset_value_alone(struct dataset *ds, uint32_t field, uint64_t sample,
+			const uint8_t *record, struct value *out)
+{
+	const struct dataset_part *part = dataset_part_of(ds, sample);
+	struct dataset *file = part ? part->ds : ds;
+	uint64_t number = sample - (part ? part->first : 0);
+	struct value v = { .off = 0 };
+
+	if (!probe_value(file, field, number, record, &v))
+		return dataset_value(ds, field, sample, record, out);
+	if (part)
+		move_value(part, field, &v);
+	*out = v;
+	return 0;
+}
+
 int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,
 		     struct value *out)
 {
 	cleanup_free uint8_t *record = malloc(ds->format.itemsize + 1);
 	int r = record ? dataset_records(ds, sample, 1, record) : -ENOMEM;
 
-	return r ? r : dataset_value(ds, field, sample, record, out);
+	return r ? r : dataset_value_alone(ds, field, sample, record, out);
 }
 
 /* Requests the entries of the allocation table that the values of a sample

@@ -67,6 +67,7 @@ struct dataset {
 	pthread_mutex_t lock;
 	struct alloc *alloc; /* guarded by lock until it is set */
 	int alloc_error;     /* guarded by lock: why it cannot be read */
+	unsigned num_probes; /* guarded by lock: sizes found without it */
 	size_t tables; /* that share the memory for tables; parts have several
 			*/
 	struct payloads *payloads; /* NULL: read from the source */
@@ -147,7 +148,15 @@ int dataset_value(struct dataset *ds, uint32_t field, uint64_t sample,
 int dataset_place(struct dataset *ds, uint32_t field, uint64_t sample,
 		  const uint8_t *record, struct value *out);
 
-/* Reads one record, then dataset_value(). */
+/*
+ * Like dataset_value(), for callers that look at few samples. Over a network,
+ * the first ones do not wait until the whole allocation table has been read
+ * (alloc_probe.h).
+ */
+int dataset_value_alone(struct dataset *ds, uint32_t field, uint64_t sample,
+			const uint8_t *record, struct value *out);
+
+/* Reads one record, then dataset_value_alone(). */
 int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,
 		     struct value *out);
 

@@ -37,7 +37,8 @@ int ns_value_entry(struct ns *ns, const struct ns_object *object,
 {
 	struct dataset *ds = ns_dataset(ns, object);
 	struct value v;
-	int r = dataset_value(ds, object->part, object->index, record, &v);
+	int r = dataset_value_alone(ds, object->part, object->index, record,
+				    &v);
 
 	if (r)
 		return r;

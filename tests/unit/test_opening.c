@@ -44,7 +44,7 @@ static void opening_waits_twice(void)
 	dataset_close(ds);
 }
 
-/* The first one that looks at the size of a JPEG reads the allocation table. */
+/* The size of a JPEG takes some entries of the allocation table. */
 static void one_sample_waits_once_or_twice(void)
 {
 	struct far_counts counts = { .quiet_ns = QUIET };
@@ -57,6 +57,21 @@ static void one_sample_waits_once_or_twice(void)
 	CHECK(counts.waves <= 3);
 	CHECK(!dataset_value_at(ds, MADE_JPG, SAMPLES / 3, &v));
 	CHECK(counts.waves <= 5);
+	dataset_close(ds);
+}
+
+/* Then the whole allocation table is read: many more look-ups are likely. */
+static void the_first_sizes_need_a_part_of_the_table(void)
+{
+	struct far_counts counts = { .quiet_ns = 1 };
+	struct dataset *ds = open_far(&counts, 0);
+	struct value v;
+
+	for (uint64_t i = 0; i < SAMPLES; i += SAMPLES / 20) {
+		CHECK((ds->alloc != NULL) == (i / (SAMPLES / 20) > 8));
+		CHECK(!dataset_value_at(ds, MADE_JPG, i, &v));
+		CHECK(v.size == made_size(MADE_JPG, i));
+	}
 	dataset_close(ds);
 }
 
@@ -107,6 +122,7 @@ int main(void)
 	made_write(path, SAMPLES);
 	opening_waits_twice();
 	one_sample_waits_once_or_twice();
+	the_first_sizes_need_a_part_of_the_table();
 	many_samples_wait_as_often_as_one();
 	grouping_waits_a_few_times(0);
 	grouping_waits_a_few_times(64 * MIB);
