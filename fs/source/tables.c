@@ -44,6 +44,8 @@ struct want {
 	struct source_request *caller;	      /* NULL: a thread waits */
 	struct fetch *fetch;		      /* that it waits for, or NULL */
 	uint64_t off;
+	uint64_t size;
+	bool joined; /* a fetch that was requested before anybody waited */
 	unsigned num;
 	unsigned ready; /* blocks from the first one on that are READY */
 	int result;
@@ -147,7 +149,7 @@ static bool is_known(struct tables *t, uint64_t off, uint64_t size)
 
 static void fetch_done(struct source_request *request, int result);
 
-static struct fetch *fetch_new(struct tables *t, uint64_t off)
+static struct fetch *fetch_new(struct tables *t, uint64_t off, bool must)
 {
 	struct fetch *f = malloc(sizeof(*f));
 
@@ -156,6 +158,7 @@ static struct fetch *fetch_new(struct tables *t, uint64_t off)
 	f->request = (struct source_request){
 		.iov = f->iov,
 		.off = off,
+		.must = must,
 		.done = fetch_done,
 		.arg = f,
 	};
@@ -184,7 +187,7 @@ static void add_to_fetch(struct fetch *f, struct block *block)
  * multiples of PIECE. Leaves out blocks for which there is no room.
  */
 static void make_fetches(struct tables *t, uint64_t off, uint64_t end,
-			 struct fetch **list)
+			 bool must, struct fetch **list)
 {
 	struct fetch *f = NULL;
 	struct block *block;
@@ -195,7 +198,7 @@ static void make_fetches(struct tables *t, uint64_t off, uint64_t end,
 			continue;
 		}
 		if (!f || i % PIECE_BLOCKS == 0) {
-			f = fetch_new(t, i * BLOCK);
+			f = fetch_new(t, i * BLOCK, must);
 			if (!f)
 				return;
 			DL_APPEND(*list, f);
@@ -233,13 +236,12 @@ static uint64_t most_ahead(const struct tables *t, uint64_t off)
 
 /* --- requests; without the lock --- */
 
-static void submit_fetches(struct tables *t, struct fetch *list, bool must)
+static void submit_fetches(struct tables *t, struct fetch *list)
 {
 	struct fetch *f, *next;
 
 	for (f = list; f; f = next) {
 		next = f->next;
-		f->request.must = must;
 		source_submit(t->inner, &f->request);
 	}
 }
@@ -318,6 +320,8 @@ static bool use_blocks(struct tables *t, struct want *w, uint64_t end)
 		if (!block)
 			return false;
 		blocks_use(&t->blocks, block);
+		w->joined |= block->state == BLOCK_READING &&
+			     !block->fetch->request.must;
 		w->blocks[w->num++] = block;
 	}
 	return true;
@@ -333,10 +337,11 @@ static bool take_blocks(struct tables *t, struct want *w, uint64_t off,
 	uint64_t from = off, end = off + size;
 
 	w->off = off;
+	w->size = size;
 	t->reads++;
 	if (!use_blocks(t, w, end)) {
 		extend(t, &from, &end);
-		make_fetches(t, from, end, list);
+		make_fetches(t, from, end, true, list);
 		if (!use_blocks(t, w, off + size)) {
 			drop_blocks(t, w);
 			return false;
@@ -380,7 +385,7 @@ static struct fetch *next_background(struct tables *t)
 		r = &t->ranges[t->range];
 		end = min_u64((t->next / PIECE + 1) * PIECE, r->off + r->size);
 		if (t->next < end)
-			make_fetches(t, t->next, end, &list);
+			make_fetches(t, t->next, end, false, &list);
 		t->next = end;
 		if (end == r->off + r->size && ++t->range < t->num_ranges)
 			t->next = t->ranges[t->range].off;
@@ -414,7 +419,7 @@ static void fill_tables(struct tables *t)
 			break;
 		}
 		pthread_mutex_unlock(&t->lock);
-		submit_fetches(t, list, false);
+		submit_fetches(t, list);
 		pthread_mutex_lock(&t->lock);
 	}
 	t->is_filling = false;
@@ -465,15 +470,37 @@ static void finish_want(struct tables *t, struct want *w)
 	q->done(q, result);
 }
 
+/* A reader requests its blocks itself, once, if a request failed that began
+   before: the server may be back. The caller holds the lock. */
+static void try_again(struct tables *t, struct want *w, struct fetch **list)
+{
+	int result = w->result;
+
+	if (!result || !w->joined || result == -ECANCELED || t->closing)
+		return;
+	drop_blocks(t, w);
+	w->ready = 0;
+	w->result = 0;
+	w->is_done = false;
+	if (!take_blocks(t, w, w->off, w->size, list)) {
+		w->result = result;
+		w->is_done = true;
+	}
+	w->joined = false;
+}
+
 /* Moves the readers of a fetch on. Returns the requests that are done. The
    caller holds the lock. */
-static struct want *move_on(struct want *waiting)
+static struct want *move_on(struct tables *t, struct want *waiting,
+			    struct fetch **list)
 {
 	struct want *done = NULL, *w, *next;
 
 	for (w = waiting; w; w = next) {
 		next = w->next;
 		advance(w);
+		if (w->is_done)
+			try_again(t, w, list);
 		if (w->is_done && w->caller)
 			DL_APPEND(done, w);
 	}
@@ -485,12 +512,13 @@ static void fetch_done(struct source_request *request, int result)
 	struct fetch *f = request->arg;
 	struct tables *t = f->tables;
 	struct want *done, *w, *next;
+	struct fetch *list = NULL;
 
 	pthread_mutex_lock(&t->lock);
 	for (unsigned i = 0; i < f->num; i++)
 		blocks_settle(&t->blocks, f->blocks[i], result);
 	note_background(t, f, result);
-	done = move_on(f->waiting);
+	done = move_on(t, f->waiting, &list);
 	pthread_cond_broadcast(&t->settled);
 	pthread_mutex_unlock(&t->lock);
 	free(f);
@@ -498,6 +526,7 @@ static void fetch_done(struct source_request *request, int result)
 		next = w->next;
 		finish_want(t, w);
 	}
+	submit_fetches(t, list);
 	fill_tables(t);
 }
 
@@ -581,7 +610,7 @@ static bool read_blocks(struct tables *t, uint8_t *buf, size_t size,
 	pthread_mutex_lock(&t->lock);
 	taken = take_blocks(t, &w, off, size, &list);
 	pthread_mutex_unlock(&t->lock);
-	submit_fetches(t, list, true);
+	submit_fetches(t, list);
 	if (!taken)
 		return false;
 	pthread_mutex_lock(&t->lock);
@@ -616,9 +645,9 @@ static bool plan_read(struct tables *t, uint64_t off, uint64_t size,
 		return false;
 	if (!known) {
 		extend(t, &start, &end);
-		make_fetches(t, start, end, list);
+		make_fetches(t, start, end, true, list);
 	}
-	make_fetches(t, from, to, ahead);
+	make_fetches(t, from, to, false, ahead);
 	if (r && !known)
 		want_tables(t);
 	return true;
@@ -638,8 +667,8 @@ static int tables_read(struct source *source, void *buf, size_t size,
 	pthread_mutex_lock(&t->lock);
 	through = plan_read(t, off, size, &list, &ahead);
 	pthread_mutex_unlock(&t->lock);
-	submit_fetches(t, list, true);
-	submit_fetches(t, ahead, false);
+	submit_fetches(t, list);
+	submit_fetches(t, ahead);
 	fill_tables(t);
 	if (!through)
 		return read_around(t, buf, size, off);
@@ -722,7 +751,7 @@ static void tables_submit(struct source *source, struct source_request *q)
 	case WAITS:
 		break;
 	}
-	submit_fetches(t, list, true);
+	submit_fetches(t, list);
 }
 
 /* Takes a waiting request off its fetch. Returns NULL if it does not wait
@@ -769,13 +798,14 @@ static void tables_prefetch(struct source *source, uint64_t off, uint64_t size)
 	end = off + size;
 	if (!is_known(t, off, size)) {
 		extend(t, &off, &end);
-		make_fetches(t, off, end, &list);
+		/* Requests of other readers should not wait for large
+		   ranges. */
+		make_fetches(t, off, end, size <= PIECE, &list);
 		if (table_at(t, off))
 			want_tables(t);
 	}
 	pthread_mutex_unlock(&t->lock);
-	/* Requests of other readers should not wait for large ranges. */
-	submit_fetches(t, list, size <= PIECE);
+	submit_fetches(t, list);
 	fill_tables(t);
 }
 

@@ -11,7 +11,8 @@
  *     soon as one of their blocks is needed.
  *
  * Other requests pass through, unless all of their bytes are in memory. A
- * failed block is not kept: the next reader requests it again.
+ * failed block is not kept: the next reader requests it again, as does once a
+ * reader that waited for a request in the background.
  */
 #ifndef FS_SOURCE_TABLES_H
 #define FS_SOURCE_TABLES_H

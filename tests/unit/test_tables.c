@@ -135,6 +135,70 @@ static void a_failed_block_is_requested_again(void)
 	source_close(s);
 }
 
+static void *read_second_piece(void *source)
+{
+	uint8_t buf[16];
+
+	CHECK(!source_read(source, buf, 16, 700 * KIB));
+	CHECK(!memcmp(buf, bytes + 700 * KIB, 16));
+	return NULL;
+}
+
+static void piece_done(struct source_request *q, int result)
+{
+	CHECK(!result && !memcmp(q->buf, bytes + q->off, q->size));
+	source_wait_done(q->arg);
+}
+
+static void *ask_second_piece(void *source)
+{
+	struct source_wait wait;
+	uint8_t buf[16];
+	struct source_request q = { .buf = buf,
+				    .size = 16,
+				    .off = 700 * KIB,
+				    .done = piece_done,
+				    .arg = &wait };
+
+	source_wait_init(&wait);
+	source_wait_add(&wait);
+	source_submit(source, &q);
+	source_wait_idle(&wait);
+	source_wait_fini(&wait);
+	return NULL;
+}
+
+static void wait_for_waits(struct source *s, uint64_t n)
+{
+	struct tables_stats stats;
+
+	do {
+		usleep(1000);
+		CHECK(tables_stats(s, &stats));
+	} while (stats.waits < n);
+}
+
+/* The second request fails, and the third is the one of the reader. */
+static void a_reader_outlives_a_failure_in_the_background(bool is_async)
+{
+	struct far_counts counts = { .quiet_ns = 1, .fail = 2, .is_shut = 1 };
+	const struct source_range table = { 0, MIB };
+	struct source *s = open_tables(&counts, 8 * MIB);
+	pthread_t thread;
+
+	if (is_async)
+		source_note_tables(s, &table, 1);
+	source_prefetch(s, 0, MIB);
+	CHECK(!thread_start(
+		&thread, is_async ? ask_second_piece : read_second_piece, s));
+	wait_for_waits(s, 1);
+	pthread_mutex_lock(&counts.lock);
+	counts.is_shut = false;
+	pthread_mutex_unlock(&counts.lock);
+	pthread_join(thread, NULL);
+	source_close(s);
+}
+
 static void a_scan_runs_ahead(void)
 {
 	struct far_counts counts = { .quiet_ns = QUIET };
@@ -368,6 +432,8 @@ int main(void)
 	prefetched_blocks_arrive_together();
 	the_end_is_an_error();
 	a_failed_block_is_requested_again();
+	a_reader_outlives_a_failure_in_the_background(false);
+	a_reader_outlives_a_failure_in_the_background(true);
 	a_scan_runs_ahead();
 	tables_stay_and_pages_do_not_drop_them();
 	other_reads_pass_through();
