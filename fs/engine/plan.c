@@ -14,6 +14,9 @@ enum {
 	READERS_MAX = 64,
 	/* Samples of one reader that are examined in a row. */
 	STRETCH = 16,
+	/* Samples of one reader whose records are requested together, at most:
+	   more than a network has in flight. */
+	RECORDS_AHEAD = 128,
 	/* Samples of a chunk whose next use is looked up. If there were more,
 	   one of them would always be near. */
 	LOOKED_AT = 16,
@@ -650,6 +653,9 @@ struct stretch {
 	uint64_t samples[STRETCH];
 	unsigned n;
 	unsigned missing; /* of them */
+	/* Samples whose records are requested first. */
+	uint64_t near[RECORDS_AHEAD];
+	unsigned num_near;
 };
 
 /* Returns whether enough reads of a dataset are under way. */
@@ -693,12 +699,50 @@ static struct reader *choose_reader(struct plan *p)
 	return best;
 }
 
+/* Takes up to `max` samples that a reader awaits, from position *at of epoch k
+   on. Sets *at to the position after them, at most `end`. */
+static unsigned take_samples(const struct reader *r, unsigned k, uint64_t *at,
+			     uint64_t end, uint64_t *samples, unsigned max)
+{
+	uint64_t start = k ? r->samples : 0, number;
+	unsigned n = 0;
+
+	while (*at < end && n < max) {
+		number = (*at - start) / r->spec.batch;
+		if (!reader_awaits(r, k, number)) {
+			*at = min_u64(end,
+				      start + (number + 1) * r->spec.batch);
+			continue;
+		}
+		samples[n++] = order_sample(&r->orders[k], *at - start);
+		++*at;
+	}
+	return n;
+}
+
+/* Takes the samples whose records a remote source should request now, so that
+   their number does not limit how many reads are under way. */
+static void take_near(struct reader *r, unsigned k, uint64_t end,
+		      struct stretch *c)
+{
+	uint64_t depth = source_depth(r->ds->source);
+	unsigned most = (unsigned)min_u64(max_u64(STRETCH, 2 * depth),
+					  RECORDS_AHEAD);
+
+	c->num_near = 0;
+	if (!source_prefetches(r->ds->source) ||
+	    r->records >= c->to)
+		return;
+	r->records = max_u64(r->records, r->ahead);
+	c->num_near = take_samples(r, k, &r->records, end, c->near, most);
+}
+
 /* Takes the next samples of a reader's future, all of one epoch. */
-static void take_stretch(const struct plan *p, const struct reader *r,
+static void take_stretch(const struct plan *p, struct reader *r,
 			 struct stretch *c)
 {
 	unsigned k = r->ahead >= r->samples;
-	uint64_t start = k ? r->samples : 0, at, number;
+	uint64_t start = k ? r->samples : 0;
 	uint64_t end = min_u64(start + r->samples,
 			       r->ahead + room_ahead(p, r, r->last_ns));
 
@@ -707,18 +751,10 @@ static void take_stretch(const struct plan *p, const struct reader *r,
 	c->order = r->orders[k];
 	c->horizon = horizon_of(p, r);
 	c->from = r->ahead;
-	c->n = 0;
+	c->to = r->ahead;
+	c->n = take_samples(r, k, &c->to, end, c->samples, STRETCH);
 	c->missing = 0;
-	for (at = r->ahead; at < end && c->n < STRETCH;) {
-		number = (at - start) / r->spec.batch;
-		if (!reader_awaits(r, k, number)) {
-			at = min_u64(end, start + (number + 1) * r->spec.batch);
-			continue;
-		}
-		c->samples[c->n++] = order_sample(&c->order, at - start);
-		at++;
-	}
-	c->to = at;
+	take_near(r, k, end, c);
 }
 
 enum outcome {
@@ -736,6 +772,8 @@ static enum outcome read_stretch(struct plan *p, struct stretch *c)
 		.horizon = c->horizon,
 	};
 
+	dataset_prefetch(c->file->ds, c->near, c->num_near);
+	/* Those that had to leave memory meanwhile. */
 	dataset_prefetch(c->file->ds, c->samples, c->n);
 	for (unsigned i = 0; i < c->n; i++) {
 		w.sample = c->samples[i];

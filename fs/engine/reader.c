@@ -77,6 +77,7 @@ void reader_init(struct reader *r, const struct batch_key *key)
 	r->samples = min_u64(n, r->batches * key->spec->batch);
 	set_epoch(r, key);
 	r->ahead = key->number * key->spec->batch;
+	r->records = r->ahead;
 	if (key->spec->draws)
 		r->draws = calloc(1, sizeof(*r->draws));
 }
@@ -159,6 +160,7 @@ static void begin_epoch(struct reader *r, const struct batch_key *key)
 {
 	r->passed++;
 	r->ahead -= min_u64(r->ahead, r->samples);
+	r->records -= min_u64(r->records, r->samples);
 	r->stride = r->learned ? r->learned : r->stride;
 	r->learned = 0;
 	memcpy(r->turns[0], r->turns[1], sizeof(r->turns[0]));
@@ -222,8 +224,10 @@ static void learn(struct reader *r, uint64_t number,
 
 	learn_turn(r, number, share);
 	learn_stride(r, number);
-	if (reader_step(r) != before)
-		r->ahead = min_u64(r->ahead, at);
+	if (reader_step(r) == before)
+		return;
+	r->ahead = min_u64(r->ahead, at);
+	r->records = min_u64(r->records, at);
 }
 
 void reader_advance(struct reader *r, const struct batch_key *key,

@@ -26,6 +26,8 @@ struct far_counts {
 	unsigned waves;
 	unsigned requests;
 	unsigned largest; /* requests of one wave */
+	uint64_t head;	  /* set by the test: bytes of the head */
+	unsigned largest_of_head; /* requests of it in one wave */
 	uint64_t bytes;
 	bool is_shut; /* no wave is answered */
 };
@@ -106,7 +108,7 @@ static inline void *far_run(void *arg)
 {
 	struct far *f = arg;
 	struct source_request *q;
-	unsigned n, number;
+	unsigned n, of_head, number;
 
 	pthread_mutex_lock(&f->counts->lock);
 	while (!f->stopping) {
@@ -121,6 +123,11 @@ static inline void *far_run(void *arg)
 		f->counts->waves++;
 		if (n > f->counts->largest)
 			f->counts->largest = n;
+		of_head = 0;
+		DL_FOREACH(f->queue, q)
+		of_head += q->off < f->counts->head;
+		if (of_head > f->counts->largest_of_head)
+			f->counts->largest_of_head = of_head;
 		while (n-- && (q = f->queue)) {
 			DL_DELETE(f->queue, q);
 			q->queued = false;

@@ -2,6 +2,7 @@
 /* How often a reader of a remote dataset waits for the link. */
 #include "fs/dataset/group.h"
 #include "fs/engine/batch.h"
+#include "fs/engine/engine.h"
 #include "fs/memory/budget.h"
 #include "fs/source/open.h"
 #include "fs/source/tables.h"
@@ -114,6 +115,42 @@ static void grouping_waits_a_few_times(uint64_t memory)
 	dataset_close(ds);
 }
 
+/* The plan requests the records of more samples than it examines in a row. */
+static void the_plan_requests_many_records_at_once(void)
+{
+	struct far_counts counts = { .quiet_ns = QUIET };
+	struct dataset *ds = open_far(&counts, 0);
+	const struct spec spec = { .order = BETON_ORDER_RANDOM,
+				   .batch = 4,
+				   .end = SAMPLES };
+	const struct engine_options options = {
+		.threads = 1,
+		.choice = { .mode = CACHE_PROCESS, .cache_size = 64 * MIB },
+		.datasets = &ds,
+		.num_datasets = 1,
+	};
+	struct engine *engine;
+	struct stream *stream;
+	struct slot *slot;
+	struct batch *b;
+
+	counts.head = ds->format.first_page;
+	CHECK(!engine_open(&options, &engine) && !engine_start(engine));
+	CHECK(!stream_open(engine, ds, &spec, 0, &stream));
+	for (uint64_t i = 0; i < 6; i++) {
+		stream_note(stream, i);
+		CHECK(!stream_batch(stream, i, true, &b));
+		CHECK(!stream_slot(stream, b, &slot));
+		slot_put(&slot);
+		batch_put(&b);
+	}
+	usleep(10 * QUIET / 1000);
+	stream_close(stream);
+	engine_close(engine);
+	CHECK(counts.largest_of_head > 30);
+	dataset_close(ds);
+}
+
 int main(void)
 {
 	int fd = mkstemp(path);
@@ -126,6 +163,7 @@ int main(void)
 	many_samples_wait_as_often_as_one();
 	grouping_waits_a_few_times(0);
 	grouping_waits_a_few_times(64 * MIB);
+	the_plan_requests_many_records_at_once();
 	unlink(path);
 	return 0;
 }
