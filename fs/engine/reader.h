@@ -58,7 +58,8 @@ struct reader {
 	/* For the plan's thread: the number of samples that it has examined,
 	   from the start of the epoch, and into the following one. */
 	uint64_t ahead;
-	/* Likewise: the number whose records have been requested. */
+	/* The number whose records it has requested, counted in the same
+	   way. */
 	uint64_t records;
 	double missing;	 /* the part of recently examined samples to read */
 	bool is_blocked; /* no room to read further */

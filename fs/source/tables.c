@@ -45,7 +45,7 @@ struct want {
 	struct fetch *fetch;		      /* that it waits for, or NULL */
 	uint64_t off;
 	uint64_t size;
-	bool joined; /* a fetch that was requested before anybody waited */
+	bool joined; /* a fetch that began in the background */
 	unsigned num;
 	unsigned ready; /* blocks from the first one on that are READY */
 	int result;
