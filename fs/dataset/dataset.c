@@ -336,6 +336,15 @@ void dataset_pause(struct dataset *ds)
 	source_pause(ds->source);
 }
 
+bool dataset_needs_program(const struct dataset *ds)
+{
+	for (size_t i = 0; i < ds->num_parts; i++) {
+		if (source_needs_program(ds->parts[i].ds->source))
+			return true;
+	}
+	return source_needs_program(ds->source);
+}
+
 static void add_net_stats(struct source_net_stats *to,
 			  const struct source_net_stats *s)
 {

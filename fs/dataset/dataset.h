@@ -104,6 +104,9 @@ const char *dataset_path(const struct dataset *ds);
 /* Stops the threads of its sources until the next request: before a sandbox. */
 void dataset_pause(struct dataset *ds);
 
+/* Whether a source has to start programs later: see source.h. */
+bool dataset_needs_program(const struct dataset *ds);
+
 struct source_net_stats;
 
 /* Adds up the figures of its sources that read over a network; of times it

@@ -52,6 +52,7 @@ struct credentials {
 	unsigned num_regions;
 	bool has_session;
 	bool is_renewable;
+	bool needs_program; /* to renew the session */
 	struct session session;
 	struct header_file lines;
 	time_t renew_at; /* 0: never */
@@ -131,6 +132,7 @@ static void install(struct credentials *c, struct attempt *a)
 	if (again && (!c->renew_at || again < c->renew_at))
 		c->renew_at = again;
 	c->is_renewable = c->header || !c->finder.is_static;
+	c->needs_program = c->finder.has_run && c->session.expires;
 	c->has_session = true;
 	c->had_session = true;
 	c->is_refused = false;
@@ -375,6 +377,12 @@ int credentials_open(const struct credentials_options *options,
 	}
 	*out = c;
 	return 0;
+}
+
+bool credentials_need_program(struct credentials *c)
+{
+	scoped_lock(&c->lock);
+	return c->needs_program;
 }
 
 void credentials_pause(struct credentials *c)

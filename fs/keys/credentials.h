@@ -59,6 +59,10 @@ void credentials_pause(struct credentials *c);
    -ETIMEDOUT. */
 int credentials_wait(struct credentials *c, unsigned ms);
 
+/* Whether the renewal of the session starts a program, which a sandbox
+   forbids. */
+bool credentials_need_program(struct credentials *c);
+
 /* As url_request(), with the region and the endpoint of the credentials. The
    answer changes if credentials_refused() learns another region. */
 int credentials_url(struct credentials *c, const struct url *url,

@@ -73,6 +73,7 @@ static int by_program(struct look *look, const char *profile,
 		return search_fails(look->search, -EACCES,
 				    "%s: this process cannot run programs",
 				    place);
+	look->finder->has_run = true;
 	r = outside->run(outside->arg, command, look->search->stop, &text,
 			 &size);
 	if (r == -ENOMEM || r == -ECANCELED)

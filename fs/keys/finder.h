@@ -30,6 +30,7 @@ struct finder {
 	bool is_named;	/* by the caller */
 	size_t place;	/* 1 + that of the last session; 0: none yet */
 	bool is_static; /* the last session came from variables */
+	bool has_run;	/* a search started a program */
 	char *region;	/* NULL: none is configured */
 	char *endpoint; /* of S3; NULL: the service's own */
 	enum url_style style;

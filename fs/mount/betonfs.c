@@ -125,7 +125,8 @@ static void mount_is_ready(void *arg)
 	   any case. */
 	if (engine_choice(d->served.engine)->mode != CACHE_OS)
 		log_info(&d->log, "%s", engine_tiers_why(d->served.engine));
-	if (d->served.sandbox != SANDBOX_ALL && !wants_none(d))
+	if (d->served.sandbox != SANDBOX_ALL && !wants_none(d) &&
+	    !d->served.is_unconfined)
 		log_info(
 			&d->log,
 			"sandbox: using %s, because the kernel supports no more",

@@ -307,6 +307,36 @@ static int share_net(struct served *s)
 	return r ? EXIT_SYSTEM : EXIT_OK;
 }
 
+/*
+ * A sandbox starts no program, so a session that a program renews would end
+ * there. Leaves the daemon unconfined, unless the user wants a sandbox.
+ */
+static int choose_programs(struct served *s)
+{
+	bool is_wanted =
+		s->opts->sandbox && !strcmp(s->opts->sandbox, "sandbox");
+	size_t i = 0;
+
+	while (i < num_served(s) && !dataset_needs_program(s->datasets[i].ds))
+		i++;
+	if (i == num_served(s) || s->sandbox == SANDBOX_NONE)
+		return EXIT_OK;
+	if (is_wanted) {
+		log_error(
+			s->log,
+			"-o sandbox: %s: credential_process renews the session, and a sandbox starts no program: use a role, a metadata service, or keys in a file that another program renews",
+			dataset_path(s->datasets[i].ds));
+		return EXIT_SYSTEM;
+	}
+	log_warning(
+		s->log,
+		"sandbox: none, because credential_process renews the session of %s, and a sandbox starts no program: for a confined daemon, use a role, a metadata service, or keys in a file that another program renews",
+		dataset_path(s->datasets[i].ds));
+	s->sandbox = SANDBOX_NONE;
+	s->is_unconfined = true;
+	return EXIT_OK;
+}
+
 int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 {
 	int code = EXIT_OK, r;
@@ -315,6 +345,8 @@ int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 	code = share_net(s);
 	for (size_t i = 0; i < num_served(s) && !code; i++)
 		code = open_dataset(s, &s->datasets[i]);
+	if (!code)
+		code = choose_programs(s);
 	/* The sources have their own references. */
 	net_unref(steal(s->opts->storage.net));
 	if (!code)

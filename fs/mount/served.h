@@ -51,6 +51,7 @@ struct served {
 	const char *mountpoint;
 	struct watcher *watcher;
 	enum sandbox_layers sandbox;	 /* that the daemon will enter */
+	bool is_unconfined;		 /* served_open() set it to none */
 	struct served_dataset *datasets; /* opts->num_datasets, the caller's */
 	struct engine *engine;
 	struct jobs *jobs;

@@ -86,6 +86,16 @@ void source_pause(struct source *source)
 	}
 }
 
+bool source_needs_program(const struct source *source)
+{
+	for (; source; source = source->inner) {
+		if (source->ops->needs_program &&
+		    source->ops->needs_program(source))
+			return true;
+	}
+	return false;
+}
+
 bool source_net_stats(const struct source *source, struct source_net_stats *out)
 {
 	for (; source; source = source->inner) {

@@ -97,6 +97,8 @@ struct source_ops {
 			  uint64_t *at, uint64_t *left);
 	/* NULL: it has no threads at the moment, or they may stay. */
 	void (*pause)(struct source *source);
+	/* NULL: it starts no programs. */
+	bool (*needs_program)(const struct source *source);
 	/* NULL: not over a network (net_stats.h). */
 	void (*net_stats)(const struct source *source,
 			  struct source_net_stats *out);
@@ -160,6 +162,10 @@ const struct counters *source_reads(const struct source *source);
 /* Ends the threads of a remote source, which start again when they are needed,
    so that a process can enter a sandbox. No other thread uses the source. */
 void source_pause(struct source *source);
+
+/* Whether a source of the stack has to start programs later, as a renewal of
+   credentials does. */
+bool source_needs_program(const struct source *source);
 
 /* Fills in the figures of net_stats.h. Returns false if no source of the stack
    reads over a network. Any thread. */

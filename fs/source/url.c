@@ -263,6 +263,11 @@ static void url_pause(struct source *source)
 	net_pause(s->remote.net);
 }
 
+static bool url_needs_program(const struct source *source)
+{
+	return credentials_need_program(url_of(source)->keys);
+}
+
 /* --- opening and closing --- */
 
 static void url_close(struct source *source)
@@ -289,6 +294,7 @@ static const struct source_ops url_ops = {
 	.depth = url_depth,
 	.best_read = url_best_read,
 	.pause = url_pause,
+	.needs_program = url_needs_program,
 	.net_stats = url_net_stats,
 	.close = url_close,
 };

@@ -11,7 +11,7 @@ import pytest
 
 import keystore
 import make
-from conftest import BUILD, DEADLINE
+from conftest import BUILD, DEADLINE, unmount
 from servers import KEY, SECRET, Nginx, need
 
 BETON, READER = BUILD / "beton", BUILD / "test_remote_reader"
@@ -298,6 +298,66 @@ def test_credential_process(store, tmp_path):
         f"[default]\nendpoint_url = {server.url}\n"
         f"credential_process = sh -c 'cat \"$HOME/answer\"'\n")
     check_reads("s3://bucket/k", environment(tmp_path), 100)
+
+
+@pytest.mark.parametrize("lifetime", [8, None])
+def test_credential_process_of_a_mount(fuse, closing, tmp_path, lifetime):
+    """A program cannot renew a session in a sandbox, so there is none. If the
+    session never expires, there is nothing to renew."""
+    keys = keystore.Keys()
+    path = make.Dataset(tmp_path / "blobs.beton", [("blob", make.BYTES)],
+                        [{"blob": bytes([i]) * 60000} for i in range(100)],
+                        1 << 16).path
+    server = closing(keystore.Store(open(path, "rb").read(), keys))
+    answers = tmp_path / "answers"
+    answers.mkdir()
+    for i in range(9):
+        answer = {"Version": 1,
+                  **keystore.session(keys, (lifetime or 3600) + 4 * i,
+                                     "SessionToken")}
+        if not lifetime:
+            del answer["Expiration"]
+        (answers / str(i)).write_text(json.dumps(answer))
+    (tmp_path / "ask").write_text(
+        'cd "$HOME/answers"; f=$(ls | head -n 1); cat $f; '
+        '[ $(ls | wc -l) = 1 ] || rm $f; echo >> "$HOME/asked"')
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws/config").write_text(
+        f"[default]\nendpoint_url = {server.url}\n"
+        f"credential_process = sh {tmp_path}/ask\n")
+    env = environment(tmp_path)
+    where = tmp_path / "mnt"
+    where.mkdir()
+
+    def mount(*args):
+        return subprocess.run([BUILD / "betonfs", *args, "s3://bucket/k",
+                               where], env=env, text=True, timeout=60,
+                              capture_output=True)
+    if lifetime:
+        done = mount("-o", "sandbox")
+        assert done.returncode == 2, done
+        assert "credential_process renews the session" in done.stderr
+        assert not os.path.ismount(where)
+    done = mount()
+    try:
+        assert not done.returncode, done.stderr
+        assert ("sandbox: none, because credential_process" in done.stderr) \
+            == bool(lifetime)
+        options = (where / ".betonfs/options").read_text()
+        assert ("sandbox=none" in options) == bool(lifetime)
+        end = time.time() + (lifetime + 4 if lifetime else 0)
+        n = 0
+        while True:
+            blob = where / "samples" / f"{n % 100:06}" / "blob.bin"
+            assert blob.read_bytes() == bytes([n % 100]) * 60000
+            n += 1
+            if time.time() > end:
+                break
+            time.sleep(0.2)
+        asked = (tmp_path / "asked").read_text().count("\n")
+        assert asked >= (3 if lifetime else 1), asked
+    finally:
+        unmount(where)
 
 
 def test_short_sessions(closing, tmp_path):
