@@ -172,7 +172,7 @@ static int read_samples(struct look *look)
 }
 
 /* Bytes per second. In a short run, or if a cache delivered most bytes, the
-   highest rate of the last seconds says more. */
+   highest rate of the last seconds is closer to the link. */
 static double rate_of(const struct look *look, double payload, double seconds)
 {
 	double delivered = (double)(look->last_bytes - look->first_bytes);
