@@ -10,8 +10,10 @@
 #include "fs/dataset/field_names.h"
 #include "fs/files/paths.h"
 #include "fs/source/disk.h"
+#include "fs/source/disk.h"
 #include "fs/source/net_stats.h"
 #include "fs/source/open.h"
+#include "fs/source/tables.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
@@ -412,6 +414,27 @@ bool dataset_is_remote(const struct dataset *ds)
 			return true;
 	}
 	return paths_is_url(dataset_path(ds));
+}
+
+static uint64_t source_memory(const struct source *source)
+{
+	struct tables_stats tables;
+	struct disk_stats disk = { 0 };
+
+	tables_stats(source, &tables);
+	disk_stats(source, &disk);
+	return tables.limit + disk.memory;
+}
+
+uint64_t dataset_memory(const struct dataset *ds)
+{
+	uint64_t sum = 0;
+
+	if (!ds->num_parts)
+		return source_memory(ds->source);
+	for (size_t i = 0; i < ds->num_parts; i++)
+		sum += source_memory(ds->parts[i].ds->source);
+	return sum;
 }
 
 uint64_t dataset_data_bytes(const struct dataset *ds)

@@ -122,6 +122,10 @@ bool dataset_tier_stats(const struct dataset *ds, struct disk_stats *out);
 /* Returns whether any of its bytes come over a network by a URL. */
 bool dataset_is_remote(const struct dataset *ds);
 
+/* Returns the bytes of memory that its sources use at most: 0 if none of them
+   is behind a URL. */
+uint64_t dataset_memory(const struct dataset *ds);
+
 /* Returns the bytes of the pages, or of the metadata if there are no pages.
    Divided by the number of samples, this is the mean size of a sample
    (beton-orders(7)). */

@@ -80,6 +80,7 @@ struct engine {
 	uint64_t slot_reserve; /* after use */
 	struct budget *budget;
 	uint64_t verify_bytes; /* taken for BUDGET_VERIFY */
+	uint64_t remote_bytes; /* taken for BUDGET_REMOTE */
 	struct slots *slots;
 	struct plan *plan;
 	struct cache *cache; /* NULL: the kernel's */
@@ -761,6 +762,22 @@ static int open_verify(struct engine *e)
 	return r;
 }
 
+/* Counts the memory of datasets behind URLs, which were opened before. */
+static void open_remote(struct engine *e)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < e->num_datasets; i++)
+		bytes += dataset_memory(e->datasets[i]);
+	if (!budget_take(e->budget, BUDGET_REMOTE, bytes, 0))
+		e->remote_bytes = bytes;
+	else
+		log_warning(
+			e->log,
+			"tables of URLs take %llu bytes more than cache_size allows: raise cache_size",
+			(unsigned long long)bytes);
+}
+
 /* Chooses the caches, and how much memory this process may use. */
 static int open_budget(struct engine *e, const struct engine_options *o)
 {
@@ -806,6 +823,8 @@ int engine_open(const struct engine_options *options, struct engine **out)
 		r = keep_datasets(e, options);
 	if (!r)
 		r = open_verify(e);
+	if (!r)
+		open_remote(e);
 	if (!r)
 		r = plan_open(max_u64(READ_AHEAD_MIN,
 				      min_u64(READ_AHEAD_MAX,
@@ -872,6 +891,7 @@ void engine_close(struct engine *e)
 	for (size_t i = 0; i < LAYOUTS_MAX; i++)
 		batch_put(&e->cached[i]);
 	budget_give(e->budget, BUDGET_VERIFY, e->verify_bytes);
+	budget_give(e->budget, BUDGET_REMOTE, e->remote_bytes);
 	budget_close(e->budget);
 	pthread_cond_destroy(&e->finished);
 	pthread_cond_destroy(&e->queued);

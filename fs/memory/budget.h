@@ -42,6 +42,7 @@ struct log;
 	row(BUDGET_LAYOUTS, "layouts", "offsets of values in batch files", 2)  \
 	row(BUDGET_INDEXES, "indexes", "groups of samples for by/", 2)         \
 	row(BUDGET_VERIFY, "verify", "blocks that are being verified", 0)      \
+	row(BUDGET_REMOTE, "remote", "tables of URLs, copies for disk tiers", 0) \
 	row(BUDGET_FILES, "files", "open files and texts that they show", 0)   \
 	row(BUDGET_NAMES, "names", "sampling specs and epochs by name", 0)     \
 	row(BUDGET_CONNECTIONS, "connections", "loaders and their requests", 0)

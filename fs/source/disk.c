@@ -902,7 +902,8 @@ static int open_tier(struct disk_source *d, const struct source_options *o,
 
 	if (r)
 		return r;
-	r = disk_fill_init(&d->fill, &d->store, d->inner);
+	r = disk_fill_init(&d->fill, &d->store, d->inner,
+			   o->memory ? o->memory : SOURCE_MEMORY);
 	if (r) {
 		tier_store_close(&d->store);
 		return r;
@@ -964,6 +965,7 @@ bool disk_stats(const struct source *source, struct disk_stats *out)
 		.skipped = atomic_load(&d->fill.skipped),
 		.waiting = disk_fill_waiting(&d->fill),
 		.dropped = atomic_load(&d->store.dropped),
+		.memory = disk_fill_memory(&d->fill),
 		.is_writer = off != TIER_READER,
 		.why = tier_off_text(off),
 	};
@@ -981,6 +983,7 @@ void disk_stats_add(struct disk_stats *to, const struct disk_stats *s)
 	to->skipped += s->skipped;
 	to->waiting += s->waiting;
 	to->dropped += s->dropped;
+	to->memory += s->memory;
 	to->is_writer |= s->is_writer;
 	if (!to->why || !*to->why)
 		to->why = s->why;

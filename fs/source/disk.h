@@ -21,13 +21,12 @@
 #include "fs/source/source.h"
 #include "fs/tier/index.h"
 
-/* Memory that a tier uses at most while it is filled. */
-enum { DISK_MEMORY = 40 << 20 };
-
 /*
  * Puts a tier in options->disk in front of `inner`, which the new source owns
  * from then on; after a failure it remains the caller's. Opens all files, so
- * that a sandbox may follow; starts a thread with the first request.
+ * that a sandbox may follow; starts a thread with the first request. While it is
+ * filled, it uses about 5/8 of options->memory, but 5 MiB at least and 40 MiB at
+ * most.
  *
  * -EPERM: the directory or a file in it belongs to another user, or others may
  * write to it. Failures are logged.
@@ -51,6 +50,7 @@ struct disk_stats {
 	uint64_t skipped; /* bytes not stored because the disk was slow */
 	uint64_t waiting; /* bytes that wait to be written */
 	uint64_t dropped; /* pages that were damaged */
+	uint64_t memory;  /* that it uses at most */
 	bool is_writer;	  /* this process fills the tier */
 	const char *why;  /* why it is not filled, or "" */
 };

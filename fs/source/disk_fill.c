@@ -16,19 +16,25 @@ enum {
 	WAIT_MS = 1000,
 	/* After a run that could not be read. */
 	PAUSE_MS = 30000,
+	/* Bytes that are copied at once. If there is no room for all of a
+	   request, a part of it is stored. */
+	COPY = 1 << 20,
 };
 
 int disk_fill_init(struct disk_fill *fill, struct tier_store *store,
-		   struct source *inner)
+		   struct source *inner, uint64_t memory)
 {
+	uint64_t ring = min_u64(max_u64(memory / 2, DISK_RING_LEAST),
+				DISK_RING_MOST);
 	int r;
 
 	*fill = (struct disk_fill){
 		.store = store,
 		.inner = inner,
 		.size = DISK_FILL_LEAST,
+		.most = (size_t)min_u64(ring / 4, DISK_FILL_MOST),
 	};
-	r = tier_queue_init(&fill->queue);
+	r = tier_queue_init(&fill->queue, (size_t)ring / TIER_PAGE);
 	if (r)
 		return r;
 	atomic_store(&fill->busy_ms, clock_coarse_ms());
@@ -115,19 +121,37 @@ static void copy_pages(struct disk_fill *fill, int run, const struct iovec *iov,
 	}
 }
 
-void disk_fill_put(struct disk_fill *fill, uint64_t first,
-		   const struct iovec *iov, size_t skip, size_t size)
+static bool put_copy(struct disk_fill *fill, uint64_t first,
+		     const struct iovec *iov, size_t skip, size_t size)
 {
 	int run = reserve(fill, first, (size + TIER_PAGE - 1) / TIER_PAGE);
 
-	if (run < 0) {
-		atomic_fetch_add(&fill->skipped, size);
-		return;
-	}
+	if (run < 0)
+		return false;
 	copy_pages(fill, run, iov, skip, size);
 	scoped_lock(&fill->lock);
 	tier_queue_ready(&fill->queue, run);
 	pthread_cond_signal(&fill->changed);
+	return true;
+}
+
+void disk_fill_put(struct disk_fill *fill, uint64_t first,
+		   const struct iovec *iov, size_t skip, size_t size)
+{
+	size_t n;
+
+	for (; size; size -= n, skip += n, first += COPY / TIER_PAGE) {
+		n = min_u64(size, COPY);
+		if (!put_copy(fill, first, iov, skip, n)) {
+			atomic_fetch_add(&fill->skipped, size);
+			return;
+		}
+	}
+}
+
+uint64_t disk_fill_memory(const struct disk_fill *fill)
+{
+	return fill->queue.pages * TIER_PAGE + fill->most;
 }
 
 uint64_t disk_fill_waiting(struct disk_fill *fill)
@@ -176,7 +200,7 @@ static void begin_run(struct disk_fill *fill)
 	uint64_t first, end, most = fill->size / TIER_PAGE;
 
 	if (!fill->buffer)
-		fill->buffer = aligned_alloc(TIER_PAGE, DISK_FILL_MOST);
+		fill->buffer = aligned_alloc(TIER_PAGE, fill->most);
 	if (!fill->buffer ||
 	    !tier_store_absent(store, fill->at, most, &first, &end)) {
 		/* Pages before it may be absent; they are looked at next. */
@@ -214,7 +238,7 @@ static void end_run(struct disk_fill *fill, int result)
 	}
 	tier_store_put(fill->store, q->off / TIER_PAGE, pieces);
 	atomic_fetch_add(&fill->filled, q->size);
-	fill->size = (size_t)min_u64(2 * fill->size, DISK_FILL_MOST);
+	fill->size = (size_t)min_u64(2 * fill->size, fill->most);
 }
 
 /* --- the thread --- */

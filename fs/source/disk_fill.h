@@ -18,6 +18,10 @@
 enum {
 	DISK_FILL_LEAST = 1 << 20,
 	DISK_FILL_MOST = 8 << 20,
+	/* Copies that wait for the disk: one that pauses for a third of a
+	   second at 100 MB/s. */
+	DISK_RING_LEAST = 4 << 20,
+	DISK_RING_MOST = 32 << 20,
 };
 
 struct disk_fill {
@@ -41,15 +45,16 @@ struct disk_fill {
 	/* The members below belong to the thread. */
 	struct source_request request;
 	uint8_t *buffer;
+	size_t most; /* bytes of the buffer */
 	uint64_t at; /* pages below this one were looked at */
 	size_t size; /* of the next run */
 	bool is_cancelled;
 	int64_t pause_until_ms;
 };
 
-/* -ENOMEM. */
+/* Takes about 5/8 of `memory`, within limits, once it is used. -ENOMEM. */
 int disk_fill_init(struct disk_fill *fill, struct tier_store *store,
-		   struct source *inner);
+		   struct source *inner, uint64_t memory);
 /* Writes what is queued, and ends the thread. A run that no reader requested
    may still be read: close the inner source next. */
 void disk_fill_stop(struct disk_fill *fill);
@@ -71,6 +76,8 @@ void disk_fill_idle(struct disk_fill *fill);
 void disk_fill_put(struct disk_fill *fill, uint64_t first,
 		   const struct iovec *iov, size_t skip, size_t size);
 
+/* Returns the bytes that it takes at most. */
+uint64_t disk_fill_memory(const struct disk_fill *fill);
 /* Returns the bytes that wait to be written. */
 uint64_t disk_fill_waiting(struct disk_fill *fill);
 

@@ -6,12 +6,11 @@
 
 #include "fs/util/bytes.h"
 
-int tier_queue_init(struct tier_queue *queue)
+int tier_queue_init(struct tier_queue *queue, size_t pages)
 {
-	*queue = (struct tier_queue){ .used = 0 };
+	*queue = (struct tier_queue){ .pages = pages };
 	/* Memory that is never used costs nothing. */
-	queue->ring =
-		aligned_alloc(TIER_PAGE, (size_t)TIER_QUEUE_PAGES * TIER_PAGE);
+	queue->ring = aligned_alloc(TIER_PAGE, pages * TIER_PAGE);
 	return queue->ring ? 0 : -ENOMEM;
 }
 
@@ -25,7 +24,7 @@ int tier_queue_reserve(struct tier_queue *queue, uint64_t first, size_t pages)
 	unsigned run = (queue->first_run + queue->num_runs) % TIER_QUEUE_RUNS;
 
 	if (queue->num_runs == TIER_QUEUE_RUNS ||
-	    pages > TIER_QUEUE_PAGES - queue->used)
+	    pages > queue->pages - queue->used)
 		return -1;
 	/* An empty ring begins at the front again, to touch little memory. */
 	if (!queue->used)
@@ -34,14 +33,14 @@ int tier_queue_reserve(struct tier_queue *queue, uint64_t first, size_t pages)
 	queue->is_ready[run] = false;
 	queue->num_runs++;
 	queue->used += pages;
-	queue->next = (queue->next + pages) % TIER_QUEUE_PAGES;
+	queue->next = (queue->next + pages) % queue->pages;
 	return (int)run;
 }
 
 uint8_t *tier_queue_page(const struct tier_queue *queue, int run, size_t page)
 {
 	return queue->ring +
-	       (queue->runs[run].at + page) % TIER_QUEUE_PAGES * TIER_PAGE;
+	       (queue->runs[run].at + page) % queue->pages * TIER_PAGE;
 }
 
 void tier_queue_ready(struct tier_queue *queue, int run)
@@ -57,7 +56,7 @@ const struct tier_run *tier_queue_first(const struct tier_queue *queue,
 
 	if (!queue->num_runs || !queue->is_ready[queue->first_run])
 		return NULL;
-	straight = min_u64(run->pages, TIER_QUEUE_PAGES - run->at);
+	straight = min_u64(run->pages, queue->pages - run->at);
 	pieces[0] = (struct tier_piece){ queue->ring + run->at * TIER_PAGE,
 					 straight * TIER_PAGE };
 	pieces[1] = (struct tier_piece){ queue->ring,

@@ -14,8 +14,6 @@
 #include "fs/tier/store.h"
 
 enum {
-	/* A disk that pauses for a third of a second at 100 MB/s. */
-	TIER_QUEUE_PAGES = (32 << 20) / TIER_PAGE,
 	TIER_QUEUE_RUNS = 1024,
 };
 
@@ -29,6 +27,7 @@ struct tier_run {
    producer until it is ready, and then to the consumer. */
 struct tier_queue {
 	uint8_t *ring;
+	size_t pages; /* of the ring */
 	size_t used, next; /* pages */
 	struct tier_run runs[TIER_QUEUE_RUNS];
 	bool is_ready[TIER_QUEUE_RUNS];
@@ -36,7 +35,7 @@ struct tier_queue {
 };
 
 /* -ENOMEM. */
-int tier_queue_init(struct tier_queue *queue);
+int tier_queue_init(struct tier_queue *queue, size_t pages);
 void tier_queue_fini(struct tier_queue *queue);
 
 /* Reserves room. Returns the number of the run, or -1. */

@@ -91,10 +91,14 @@ static unsigned each_file(const char *end, void (*fn)(const char *))
 
 /* --- opening --- */
 
+static uint64_t memory; /* of the tiers; 0: the default */
+
 static int try_to_open(const char *url, const char *version, uint64_t limit,
 		       struct counted **inner, struct source **out)
 {
-	struct source_options options = { .disk = dir, .disk_size = limit };
+	struct source_options options = { .disk = dir,
+					  .disk_size = limit,
+					  .memory = memory };
 	struct tier_identity identity = { url, version, SIZE };
 	int r;
 
@@ -704,6 +708,29 @@ static void requests_that_wait_are_cancelled(void)
 	remove_dir(dir);
 }
 
+/* The disk is slower than the link, or memory is short. */
+static void a_part_of_a_large_request_is_stored(void)
+{
+	struct counted *inner;
+	struct source *s;
+
+	memory = 1;
+	s = open_tier(0, &inner);
+	CHECK(stats_of(s).memory == 5 << 20);
+	CHECK(!ask_and_wait(s, 0, SIZE / PAGE * PAGE, 0, true));
+	settle(s);
+	CHECK(stats_of(s).present >= 4 << 20);
+	read_epoch(s, true);
+	settle(s);
+	CHECK(stats_of(s).present == SIZE);
+	source_close(s);
+	memory = 0;
+	s = open_tier(0, &inner);
+	CHECK(stats_of(s).memory == 40 << 20);
+	source_close(s);
+	remove_dir(dir);
+}
+
 /* --- many threads --- */
 
 struct crowd {
@@ -925,6 +952,7 @@ int main(void)
 	two_mounts_share_a_tier();
 	failures_of_the_server_are_passed_on();
 	requests_that_wait_are_cancelled();
+	a_part_of_a_large_request_is_stored();
 	many_threads_read();
 	other_files_keep_their_space();
 	a_full_disk_ends_filling();

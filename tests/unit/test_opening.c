@@ -129,6 +129,7 @@ static void the_plan_requests_many_records_at_once(void)
 		.datasets = &ds,
 		.num_datasets = 1,
 	};
+	struct budget_stats budget;
 	struct engine *engine;
 	struct stream *stream;
 	struct slot *slot;
@@ -136,6 +137,9 @@ static void the_plan_requests_many_records_at_once(void)
 
 	counts.head = ds->format.first_page;
 	CHECK(!engine_open(&options, &engine) && !engine_start(engine));
+	engine_budget_stats(engine, &budget);
+	CHECK(budget.used[BUDGET_REMOTE] == dataset_memory(ds));
+	CHECK(budget.used[BUDGET_REMOTE] > 3 * MIB);
 	CHECK(!stream_open(engine, ds, &spec, 0, &stream));
 	for (uint64_t i = 0; i < 6; i++) {
 		stream_note(stream, i);
