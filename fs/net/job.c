@@ -362,6 +362,8 @@ bool job_redirects(struct net_job *job)
 	count_connections(job);
 	t->answer = (struct http_answer){ 0 };
 	set_lines(job, has_same_origin(t->url, url));
+	if (t->moved)
+		t->moved(t, url, has_same_origin(t->url, url));
 	return !SET(job, URL, url);
 }
 

@@ -45,6 +45,11 @@ struct net_transfer {
 	/* The head is complete. A negative result ends the transfer with it.
 	   May be NULL. */
 	int (*head)(struct net_transfer *transfer);
+	/* The transfer continues at another URL, as a redirect demands; whether
+	   it has the origin of `url`, whose secrets it gets then. May be NULL.
+	 */
+	void (*moved)(struct net_transfer *transfer, const char *url,
+		      bool is_same_origin);
 	/* A line of the head, for fields that `answer` lacks. May be NULL. */
 	void (*line)(struct net_transfer *transfer, const char *line,
 		     size_t size);

@@ -12,15 +12,19 @@
 struct outage {
 	struct log *log;
 	const char *name; /* for messages */
-	uint64_t retry_ms;
 	unsigned failures; /* since the last byte */
 	int64_t since_ns;
 	bool is_logged;
+	/* A request has waited in vain since the last byte: others do not wait.
+	 */
+	bool is_hopeless;
 	bool has_given_up; /* which is logged */
 };
 
-/* An attempt failed, and another one follows. */
-void outage_fails(struct outage *outage, int64_t now, const char *why);
+/* An attempt failed after so long without a byte, and others follow for
+   `retry_ms`. */
+void outage_fails(struct outage *outage, int64_t now, int64_t silent_ns,
+		  const char *why, uint64_t retry_ms);
 /* Bytes arrive. */
 void outage_ends(struct outage *outage, int64_t now);
 /* A request fails for good after `failures` of its own. Logs it, once an

@@ -153,11 +153,9 @@ static bool is_comparable(const struct pin *pin, const struct http_answer *a)
 	return !pin->has_modified || a->has_modified;
 }
 
-static bool is_same(const struct pin *pin, const struct http_answer *a,
-		    uint64_t total)
+static bool is_same(const struct pin *pin, const struct http_answer *a)
 {
-	if (total != pin->size || strcmp(pin->etag, a->etag) ||
-	    pin->etag_is_weak != a->etag_is_weak)
+	if (strcmp(pin->etag, a->etag) || pin->etag_is_weak != a->etag_is_weak)
 		return false;
 	if (*pin->version && *a->version && strcmp(pin->version, a->version))
 		return false;
@@ -174,8 +172,15 @@ static enum pin_verdict check_version(const struct pin *pin,
 {
 	if (!is_comparable(pin, a))
 		return say(PIN_WRONG, why, "the answer has no ETag and date");
-	if (is_same(pin, a, total))
+	if (!is_same(pin, a))
+		return say(PIN_REPLACED, why, "another version");
+	if (total == pin->size)
 		return PIN_OK;
+	if (*pin->etag && !pin->etag_is_weak)
+		return say(PIN_WRONG, why,
+			   "the object has %llu bytes instead of %llu, and the same ETag",
+			   (unsigned long long)total,
+			   (unsigned long long)pin->size);
 	return say(PIN_REPLACED, why, "another version");
 }
 
@@ -186,6 +191,9 @@ enum pin_verdict pin_check(struct pin *pin, const struct http_answer *answer,
 	struct extent got = { 0 };
 	enum pin_verdict v = read_extent(answer, off, size, &got, why);
 
+	/* The server could serve ranges before. */
+	if (v == PIN_REFUSED && pin->is_set)
+		v = PIN_WRONG;
 	if (v == PIN_OK && pin->is_set && got.total != HTTP_UNKNOWN)
 		v = check_version(pin, answer, got.total, why);
 	if (v == PIN_OK)

@@ -22,9 +22,9 @@ struct pin {
 
 enum pin_verdict {
 	PIN_OK,
-	PIN_WRONG,    /* another attempt may succeed */
+	PIN_WRONG,    /* another attempt may succeed: proxies err for moments */
 	PIN_REPLACED, /* the object is another version */
-	PIN_REFUSED,  /* the server cannot serve ranges */
+	PIN_REFUSED,  /* the first answer: the server cannot serve ranges */
 };
 
 enum {

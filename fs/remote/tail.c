@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/remote/tail.h"
 
+#include "fs/util/bytes.h"
+
 enum {
 	/* Quantiles of fewer times are unreliable. */
 	TIMES_MIN = 32,
@@ -10,6 +12,14 @@ enum {
 	/* One byte in so many may be read twice. */
 	HEDGE_SHARE = 50,
 	LATE_MIN_MS = 10,
+	/* Servers may prepare an object before its first byte, for example
+	   hash it. Fewer times do not predict the slowest answer. */
+	PATIENT_TIMES = 8,
+	PATIENT_MS = 10 * 1000,
+	PATIENCE_MIN_MS = 1000,
+	PATIENCE_MAX_MS = 60 * 1000,
+	/* A byte is missing after so many times the 99th percentile. */
+	PATIENCE_TIMES = 4,
 };
 
 static unsigned class_of(uint64_t size)
@@ -50,6 +60,26 @@ static int64_t quantile(const struct tail_times *t, double share)
 	if (t->num < TIMES_MIN)
 		return 0;
 	return (int64_t)histogram_quantile(t->counts, share);
+}
+
+/* The longest time instead of a quantile if there are few. */
+static int64_t slow_first_ns(const struct tail *tail)
+{
+	int64_t ns = quantile(&tail->first, 0.99);
+
+	return ns ? ns : (int64_t)histogram_quantile(tail->first.counts, 1);
+}
+
+unsigned tail_patience_ms(const struct tail *tail, unsigned timeouts)
+{
+	uint64_t ms = PATIENT_MS;
+
+	if (tail->first.num >= PATIENT_TIMES)
+		ms = (uint64_t)slow_first_ns(tail) / 1000000 * PATIENCE_TIMES;
+	ms = max_u64(ms, PATIENCE_MIN_MS);
+	for (; timeouts && ms < PATIENCE_MAX_MS; timeouts--)
+		ms *= 2;
+	return (unsigned)min_u64(ms, PATIENCE_MAX_MS);
 }
 
 int64_t tail_first_quantile(const struct tail *tail, double share)

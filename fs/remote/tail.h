@@ -28,6 +28,10 @@ struct tail {
 void tail_first_byte(struct tail *tail, int64_t ns);
 void tail_whole(struct tail *tail, uint64_t size, int64_t ns);
 
+/* The ms that a request should wait for a first or another byte, after so many
+   of its attempts waited in vain. */
+unsigned tail_patience_ms(const struct tail *tail, unsigned timeouts);
+
 /* Quantile of the time to the first byte; 0: unknown. */
 int64_t tail_first_quantile(const struct tail *tail, double share);
 

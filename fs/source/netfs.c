@@ -56,9 +56,8 @@ const char *netfs_kind(int fd)
 void netfs_init(struct netfs *n, const char *name, struct log *log)
 {
 	*n = (struct netfs){
-		.outage = { .log = log,
-			    .name = name,
-			    .retry_ms = SOURCE_RETRY_MS },
+		.outage = { .log = log, .name = name },
+		.retry_ms = SOURCE_RETRY_MS,
 		.rng = { .key = (uint64_t)clock_ns() },
 	};
 	pthread_mutex_init(&n->lock, NULL);
@@ -70,7 +69,7 @@ void netfs_set(struct netfs *n, const char *kind,
 {
 	n->kind = kind;
 	if (options && options->retry_ms)
-		n->outage.retry_ms = options->retry_ms;
+		n->retry_ms = options->retry_ms;
 }
 
 void netfs_fini(struct netfs *n)
@@ -151,11 +150,11 @@ int64_t netfs_fails(struct netfs *n, struct netfs_failures *f, int error,
 	if (!f->n++)
 		f->since_ns = now;
 	if (!may_pass(error) || n->has_given_up ||
-	    (uint64_t)(now - f->since_ns) >= n->outage.retry_ms * 1000000) {
+	    (uint64_t)(now - f->since_ns) >= n->retry_ms * 1000000) {
 		n->has_given_up = may_pass(error);
 		outage_gives_up(&n->outage, now, off, size, strerror(error));
 		return -1;
 	}
-	outage_fails(&n->outage, now, strerror(error));
+	outage_fails(&n->outage, now, 0, strerror(error), n->retry_ms);
 	return retry_delay_ns(f->n, 0, &n->rng);
 }

@@ -26,6 +26,7 @@ struct netfs {
 	pthread_mutex_t lock;	/* guards the members below */
 	struct depth depth;
 	struct outage outage;
+	uint64_t retry_ms;
 	bool has_given_up; /* until a read succeeds */
 	struct rng rng;
 };

@@ -6,43 +6,14 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "fs/net/secret.h"
 #include "fs/remote/retry.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 
 enum {
-	CONNECT_MS = 5000,
-	ANSWER_MS = 1000,
-	/* An answer is late after so many times the 99th percentile. */
-	LATE_TIMES = 4,
-	NOTE_MAX = 1024,
 	REFUSED_MAX = 4, /* attempts of one request */
-	/* A longer body of an error is not worth its connection. */
-	NOTE_READ_MAX = 64 << 10,
-};
-
-struct attempt {
-	struct net_transfer transfer;
-	struct remote *remote;
-	struct fetch *fetch; /* NULL: ended before */
-	struct attempt *prev, *next;
-	struct remote_target target;
-	char range[64];
-	char condition[PIN_LINE_SIZE];
-	const char *headers[2];
-	uint64_t at; /* of the next byte, in the object */
-	uint64_t end;
-	bool is_hedge;
-	bool is_probe; /* asks for the new version of the object, for a message
-			*/
-	bool has_version;
-	enum pin_verdict verdict;
-	char why[PIN_WHY_SIZE];
-	struct refusal refusal;
-	char note[NOTE_MAX + 1]; /* the body of an error */
-	size_t note_size;
-	size_t note_read;
+	/* Before the first answer of a server. */
+	OPEN_MS = 5 * 1000,
 };
 
 static void add(atomic_uint_fast64_t *count, uint64_t n)
@@ -53,7 +24,7 @@ static void add(atomic_uint_fast64_t *count, uint64_t n)
 /* Runs the queues later in the same turn of the thread. */
 static void pump_soon(struct remote *r)
 {
-	net_timer_set(r->net, &r->timer, 0);
+	net_timer_set(r->peer.net, &r->timer, 0);
 }
 
 /* --- the end of a fetch --- */
@@ -67,7 +38,7 @@ static void drop_attempts(struct remote *r, struct fetch *f)
 		if (a->fetch != f)
 			continue;
 		a->fetch = NULL;
-		net_cancel(r->net, &a->transfer);
+		net_cancel(r->peer.net, &a->transfer);
 	}
 }
 
@@ -79,11 +50,11 @@ static void count_fetch(struct remote *r, const struct fetch *f, int result)
 	counters_item(r->reads, f->got, (uint64_t)(now - begin));
 	counters_add(&r->reads->room_wait_ns,
 		     (uint64_t)begin - f->request->since_ns);
-	add(&r->counts.payload_bytes, f->got);
+	add(&r->peer.counts.payload_bytes, f->got);
 	if (result && result != -ECANCELED)
-		add(&r->counts.failures, 1);
+		add(&r->peer.counts.failures, 1);
 	if (!result && f->failures == 0 && !f->was_hedged)
-		tail_whole(&r->tail, f->size, now - begin);
+		tail_whole(&r->peer.tail, f->size, now - begin);
 }
 
 /* The fetch is on no list. */
@@ -103,7 +74,7 @@ static void end_fetch(struct remote *r, struct fetch *f, int result)
 
 static void finish(struct fetch *f, int result)
 {
-	struct remote *r = f->remote;
+	struct remote *r = f->owner;
 
 	DL_DELETE(r->active, f);
 	r->num_active--;
@@ -123,7 +94,7 @@ static void name_answer(const struct http_answer *a, char buf[PIN_LINE_SIZE])
 static void log_replaced(struct remote *r, const struct http_answer *a)
 {
 	char was[PIN_LINE_SIZE], is[PIN_LINE_SIZE];
-	const struct pin *pin = &r->pin;
+	const struct pin *pin = &r->peer.pin;
 
 	pin_name(pin->etag, pin->has_modified, pin->modified, was);
 	name_answer(a, is);
@@ -150,15 +121,16 @@ static void become_stale(struct remote *r, const struct http_answer *a)
 /* Continues with the old version if the server has kept it. */
 static void take_replaced(struct fetch *f, const struct attempt *a)
 {
-	struct remote *r = f->remote;
+	struct remote *r = f->owner;
 	bool is_first = !r->has_version;
 
 	if (is_first && r->use_version && r->use_version(r)) {
 		r->has_version = true;
+		detour_fails(&r->peer.detour, 0);
 		log_warning(
 			r->log,
 			"%s: the object was replaced: continuing with its version %s",
-			r->name, r->pin.version);
+			r->name, r->peer.pin.version);
 	}
 	if (r->has_version && !a->has_version) {
 		f->wake_ns = clock_ns();
@@ -170,38 +142,64 @@ static void take_replaced(struct fetch *f, const struct attempt *a)
 
 static void give_up(struct fetch *f, int error, const char *why)
 {
-	struct remote *r = f->remote;
+	struct remote *r = f->owner;
 
-	outage_gives_up(&r->outage, clock_ns(), f->off + f->got,
+	outage_gives_up(&r->peer.outage, clock_ns(), f->off + f->got,
 			f->size - f->got, why);
 	finish(f, error);
 }
 
-static void try_again(struct fetch *f, int error, const char *why,
-		      uint64_t after_s)
+struct failure {
+	int error;
+	const char *why;
+	uint64_t after_s;  /* the server asks for this pause */
+	int64_t silent_ns; /* without a byte */
+	bool is_there;	   /* the server, which may answer later */
+};
+
+/* A URL that is wrong should not keep its user waiting. */
+static int64_t patience_ns(const struct remote *r, bool is_there)
 {
-	struct remote *r = f->remote;
+	uint64_t ms = r->retry_ms;
+
+	if (!r->peer.pin.is_set && !is_there)
+		ms = min_u64(ms, OPEN_MS);
+	return (int64_t)ms * 1000000;
+}
+
+static void try_again(struct fetch *f, const struct failure *why)
+{
+	struct remote *r = f->owner;
 	int64_t now = clock_ns(), wake, last;
+	int64_t patience = patience_ns(r, why->is_there);
 
 	if (!f->failures++)
 		f->failed_ns = now;
-	last = f->failed_ns + (int64_t)r->retry_ms * 1000000;
-	add(&r->counts.retries, 1);
-	atomic_store(&r->counts.last_error, -error);
-	if (now >= last) {
-		give_up(f, error, why);
+	last = f->failed_ns + patience;
+	add(&r->peer.counts.retries, 1);
+	atomic_store(&r->peer.counts.last_error, -why->error);
+	if (now >= last || r->peer.outage.is_hopeless) {
+		r->peer.outage.is_hopeless = true;
+		give_up(f, why->error, why->why);
 		return;
 	}
-	outage_fails(&r->outage, now, why);
-	wake = now + retry_delay_ns(f->failures, after_s, &r->rng);
+	outage_fails(&r->peer.outage, now, why->silent_ns, why->why,
+		     (uint64_t)patience / 1000000);
+	wake = now + retry_delay_ns(f->failures, why->after_s, &r->rng);
 	/* The last attempt is at the end of the time. */
 	f->wake_ns = wake < last ? wake : last;
 }
 
+/* A failure of a server that did answer. */
+static void try_again_after(struct fetch *f, int error, const char *why)
+{
+	try_again(f, &(struct failure){ .error = error, .why = why });
+}
+
 static void slow_down(struct remote *r, const char *why)
 {
-	add(&r->counts.throttled, 1);
-	if (!depth_throttled(&r->depth, clock_ns()) || r->is_throttled)
+	add(&r->peer.counts.throttled, 1);
+	if (!depth_throttled(&r->peer.depth, clock_ns()) || r->is_throttled)
 		return;
 	r->is_throttled = true;
 	log_warning(
@@ -213,7 +211,7 @@ static void slow_down(struct remote *r, const char *why)
 /* Returns whether the owner expects another attempt to succeed. */
 static bool takes_refusal(struct fetch *f, struct attempt *a)
 {
-	struct remote *r = f->remote;
+	struct remote *r = f->owner;
 
 	if (!r->refused || f->num_refused == REFUSED_MAX)
 		return false;
@@ -232,7 +230,7 @@ static void describe_status(const struct attempt *a, char *out, size_t size)
 
 static void fail_by_status(struct fetch *f, struct attempt *a)
 {
-	struct remote *r = f->remote;
+	struct remote *r = f->owner;
 	int status = a->transfer.answer.status;
 	uint64_t after_s = a->transfer.answer.retry_after;
 	int error = retry_errno(status);
@@ -251,10 +249,13 @@ static void fail_by_status(struct fetch *f, struct attempt *a)
 		/* fall through */
 	case RETRY_NONE:
 	case RETRY_AGAIN:
-		try_again(f, error, why, after_s);
+		try_again(f, &(struct failure){ .error = error,
+						.why = why,
+						.after_s = after_s,
+						.is_there = true });
 		return;
 	case RETRY_REPLACED:
-		if (!r->pin.is_set)
+		if (!r->peer.pin.is_set)
 			break;
 		take_replaced(f, a);
 		return;
@@ -276,124 +277,48 @@ static void fail_by_verdict(struct fetch *f, const struct attempt *a)
 		return;
 	case PIN_OK:
 	case PIN_WRONG:
-		try_again(f, -EIO, a->why, 0);
+		try_again_after(f, -EIO, a->why);
 	}
 }
 
 static void fail_by_transport(struct fetch *f, const struct attempt *a,
 			      int error)
 {
-	f->wants_fresh = true;
-	if (error == -ETIMEDOUT)
-		add(&f->remote->counts.stalls, 1);
-	if (a->transfer.is_final)
-		give_up(f, error, a->transfer.why);
-	else
-		try_again(f, error,
-			  *a->transfer.why ? a->transfer.why : strerror(-error),
-			  0);
-}
-
-/* --- attempts --- */
-
-static bool has_bytes(const struct attempt *a)
-{
-	int status = a->transfer.answer.status;
-
-	return status == 200 || status == 206;
-}
-
-static void note_first_byte(struct attempt *a)
-{
-	struct remote *r = a->remote;
+	struct remote *r = f->owner;
 	const struct net_transfer *t = &a->transfer;
-	int64_t ns = t->first_ns - (t->sent_ns ? t->sent_ns : t->begin_ns);
+	const struct failure failure = {
+		.error = error,
+		.why = *t->why ? t->why : strerror(-error),
+		.silent_ns = clock_ns() - t->last_ns,
+		.is_there = error == -ETIMEDOUT && t->sent_ns,
+	};
 
-	depth_first_byte(&r->depth, t->first_ns, ns);
-	tail_first_byte(&r->tail, ns);
+	f->wants_fresh = true;
+	f->timeouts += failure.is_there;
+	if (error == -ETIMEDOUT)
+		add(&r->peer.counts.stalls, 1);
+	if (t->is_final)
+		give_up(f, error, t->why);
+	else
+		try_again(f, &failure);
 }
 
-static int take_head(struct net_transfer *t)
+/* Asks the first URL if the target of its redirect does not answer. */
+static bool leaves_detour(struct fetch *f, const struct attempt *a, int result)
 {
-	struct attempt *a = t->arg;
-	struct fetch *f = a->fetch;
-	struct remote *r = a->remote;
+	struct remote *r = f->owner;
 
-	if (!f)
-		return -ECANCELED;
-	if (!has_bytes(a))
-		return 0;
-	note_first_byte(a);
-	a->verdict = pin_check(&r->pin, &t->answer, a->at,
-			       f->off + f->size - a->at, &a->end, a->why);
-	if (a->verdict != PIN_OK)
-		return -EPROTO;
-	/* Only the first request does not know the size. */
-	f->size = min_u64(f->size, r->pin.size - f->off);
-	return 0;
+	if (!a->detour || (!result && attempt_has_bytes(a)))
+		return false;
+	detour_fails(&r->peer.detour, a->detour);
+	if (f->avoids_detour)
+		return false;
+	f->avoids_detour = true;
+	f->wake_ns = clock_ns();
+	return true;
 }
 
-/* Fields of errors. */
-static void take_line(struct net_transfer *t, const char *line, size_t size)
-{
-	struct attempt *a = t->arg;
-
-	if (t->answer.status >= 300)
-		refusal_line(&a->refusal, line, size);
-}
-
-static int take_note(struct attempt *a, const void *data, size_t size)
-{
-	size_t n = min_u64(size, NOTE_MAX - a->note_size);
-
-	memcpy(a->note + a->note_size, data, n);
-	a->note_size += n;
-	a->note_read += size;
-	return a->note_read > NOTE_READ_MAX ? -EMSGSIZE : 0;
-}
-
-static int take_bytes(struct net_transfer *t, const void *data, size_t size)
-{
-	struct attempt *a = t->arg;
-	struct fetch *f = a->fetch;
-	uint64_t skip;
-
-	if (!f)
-		return -ECANCELED;
-	if (!has_bytes(a))
-		return take_note(a, data, size);
-	if (size > a->end - a->at)
-		return -EPROTO;
-	/* Another attempt may be further. */
-	skip = min_u64(f->off + f->got - a->at, size);
-	scatter_append(&f->memory, (const char *)data + skip, size - skip);
-	f->got += size - skip;
-	a->at += size;
-	if (size > skip) {
-		f->failures = 0;
-		outage_ends(&a->remote->outage, t->last_ns);
-	}
-	depth_bytes(&a->remote->depth, t->last_ns, size);
-	return 0;
-}
-
-static void free_attempt(struct attempt *a)
-{
-	for (size_t i = 0; i < a->target.num_secrets; i++)
-		secret_free(&a->target.secrets[i]);
-	secret_free(&a->target.url);
-	free(a);
-}
-
-static void count_attempt(const struct attempt *a)
-{
-	struct remote *r = a->remote;
-
-	add(&r->counts.connections, a->transfer.new_connections);
-	add(&r->counts.wire_bytes, a->transfer.wire_bytes);
-	if (a->is_hedge)
-		add(&r->counts.hedge_bytes, a->transfer.wire_bytes);
-}
+/* --- the end of an attempt --- */
 
 /* An answer without an error: complete, or shorter than the request. */
 static void take_end(struct fetch *f, const struct attempt *a)
@@ -403,7 +328,7 @@ static void take_end(struct fetch *f, const struct attempt *a)
 	else if (a->end > a->transfer.answer.first && f->got)
 		f->wake_ns = clock_ns();
 	else
-		try_again(f, -EIO, "an empty answer", 0);
+		try_again_after(f, -EIO, "an empty answer");
 }
 
 static bool is_conclusive(const struct attempt *a, int result)
@@ -417,125 +342,61 @@ static void judge(struct fetch *f, struct attempt *a, int result)
 	/* The other attempt continues. */
 	if (f->num_attempts && f->got < f->size && !is_conclusive(a, result))
 		return;
+	if (leaves_detour(f, a, result))
+		return;
+	f->avoids_detour = false;
 	if (a->verdict != PIN_OK)
 		fail_by_verdict(f, a);
 	else if (result && result != -EMSGSIZE)
 		fail_by_transport(f, a, result);
-	else if (has_bytes(a))
+	else if (attempt_has_bytes(a))
 		take_end(f, a);
 	else
 		fail_by_status(f, a);
 }
 
-static void end_attempt(struct net_transfer *t, int result)
+static void end_attempt(struct attempt *a, int result)
 {
-	struct attempt *a = t->arg;
-	struct remote *r = a->remote;
+	struct remote *r = a->owner;
 	struct fetch *f = a->fetch;
 
 	DL_DELETE(r->attempts, a);
-	r->num_attempts--;
-	count_attempt(a);
 	pump_soon(r);
 	if (a->is_probe)
-		log_replaced(r, &t->answer);
+		log_replaced(r, &a->transfer.answer);
 	if (f) {
 		f->num_attempts--;
 		/* It is no longer one to cancel. */
 		a->fetch = NULL;
 		judge(f, a, result);
 	}
-	free_attempt(a);
-}
-
-static unsigned answer_ms(const struct remote *r)
-{
-	int64_t p99 = tail_first_quantile(&r->tail, 0.99);
-	int64_t ms = max_u64((uint64_t)p99, 2 * (uint64_t)r->depth.latency_ns) /
-		     1000000 * LATE_TIMES;
-	unsigned least =
-		r->limits.first_byte_ms ? r->limits.first_byte_ms : ANSWER_MS;
-
-	return ms > least ? (unsigned)min_u64((uint64_t)ms, 60000) : least;
-}
-
-static unsigned stall_ms(const struct remote *r)
-{
-	unsigned least = r->limits.stall_ms ? r->limits.stall_ms : ANSWER_MS;
-	unsigned ms = answer_ms(r);
-
-	return ms > least ? ms : least;
-}
-
-static void set_transfer(struct attempt *a)
-{
-	struct remote *r = a->remote;
-	struct net_transfer *t = &a->transfer;
-
-	t->url = a->target.url;
-	t->userinfo = a->target.userinfo;
-	t->netrc = a->target.netrc;
-	t->secrets.at = (const char *const *)a->target.secrets;
-	t->secrets.num = a->target.num_secrets;
-	t->fresh = a->is_hedge || (a->fetch && a->fetch->wants_fresh);
-	t->connect_ms =
-		r->limits.connect_ms ? r->limits.connect_ms : CONNECT_MS;
-	t->first_byte_ms = answer_ms(r);
-	t->stall_ms = stall_ms(r);
-	t->no_redirects = a->target.stays;
-	t->line = take_line;
-	t->head = take_head;
-	t->sink = take_bytes;
-	t->done = end_attempt;
-	t->arg = a;
-}
-
-static void set_headers(struct attempt *a)
-{
-	const struct fetch *f = a->fetch;
-	struct net_lines *lines = &a->transfer.headers;
-
-	a->at = f ? f->off + f->got : 0;
-	snprintf(a->range, sizeof(a->range), "Range: bytes=%llu-%llu",
-		 (unsigned long long)a->at,
-		 (unsigned long long)(f ? f->off + f->size - 1 : 0));
-	a->headers[lines->num++] = a->range;
-	if (a->remote->pin.is_set && !a->is_probe &&
-	    pin_condition(&a->remote->pin, a->condition))
-		a->headers[lines->num++] = a->condition;
-	lines->at = a->headers;
+	attempt_free(a);
 }
 
 /* Returns NULL if memory or credentials are missing: *error. */
 static struct attempt *new_attempt(struct remote *r, struct fetch *f,
 				   bool is_hedge, int *error)
 {
-	struct attempt *a = calloc(1, sizeof(*a));
+	struct attempt *a = attempt_new(&r->peer, f);
 
 	*error = -ENOMEM;
 	if (!a)
 		return NULL;
-	a->remote = r;
-	a->fetch = f;
+	a->owner = r;
+	a->ended = end_attempt;
 	a->is_hedge = is_hedge;
-	a->is_probe = !f;
 	a->has_version = r->has_version;
-	set_headers(a);
 	*error = r->aim(r, &a->transfer.headers, &a->target);
-	if (!*error) {
-		set_transfer(a);
+	if (!*error)
 		return a;
-	}
-	free_attempt(a);
+	attempt_free(a);
 	return NULL;
 }
 
 static void send_attempt(struct remote *r, struct attempt *a)
 {
 	DL_APPEND(r->attempts, a);
-	r->num_attempts++;
-	add(&r->counts.requests, 1);
-	net_start(r->net, &a->transfer);
+	attempt_send(a);
 }
 
 /* The credentials are being renewed, or memory is short. */
@@ -546,12 +407,15 @@ static void fail_to_begin(struct fetch *f, int error)
 		return;
 	}
 	f->waits_for_keys = true;
-	try_again(f, -EACCES, "the credentials have not been renewed yet", 1);
+	try_again(f, &(struct failure){
+			     .error = -EACCES,
+			     .why = "the credentials have not been renewed yet",
+			     .after_s = 1 });
 }
 
 static void begin_attempt(struct fetch *f, bool is_hedge)
 {
-	struct remote *r = f->remote;
+	struct remote *r = f->owner;
 	int error;
 	struct attempt *a = new_attempt(r, f, is_hedge, &error);
 
@@ -587,19 +451,19 @@ static void begin_fetch(struct remote *r, struct fetch **queue)
 	DL_APPEND(r->active, f);
 	r->num_active++;
 	f->begin_ns = clock_ns();
-	depth_begin(&r->depth, f->size);
+	depth_begin(&r->peer.depth, f->size);
 	begin_attempt(f, false);
 }
 
 static void begin_fetches(struct remote *r)
 {
-	while (r->must && r->num_active < r->depth.connections)
+	while (r->must && r->num_active < r->peer.depth.connections)
 		begin_fetch(r, &r->must);
-	while (r->waiting && r->num_active < depth_requests(&r->depth))
+	while (r->waiting && r->num_active < depth_requests(&r->peer.depth))
 		begin_fetch(r, &r->waiting);
 	/* Callers keep no more than the depth in flight. */
-	if (r->num_active >= depth_requests(&r->depth))
-		depth_full(&r->depth);
+	if (r->num_active >= depth_requests(&r->peer.depth))
+		depth_full(&r->peer.depth);
 }
 
 static void fail_all(struct remote *r, struct fetch **queue, int result)
@@ -620,13 +484,13 @@ static struct fetch *new_fetch(struct remote *r, struct source_request *q)
 
 	if (!f)
 		return NULL;
-	f->remote = r;
+	f->owner = r;
 	f->request = q;
 	f->memory.request = q;
 	f->off = q->off;
 	f->size = q->size;
-	if (r->pin.is_set)
-		f->size = min_u64(f->size, r->pin.size - f->off);
+	if (r->peer.pin.is_set)
+		f->size = min_u64(f->size, r->peer.pin.size - f->off);
 	return f;
 }
 
@@ -748,7 +612,7 @@ static int64_t hedge_at(const struct remote *r, const struct fetch *f)
 	if (!f->request->must || f->was_hedged || f->wake_ns ||
 	    f->num_attempts != 1)
 		return INT64_MAX;
-	late = tail_late_ns(&r->tail, f->size);
+	late = tail_late_ns(&r->peer.tail, f->size);
 	return late == INT64_MAX ? late : f->begin_ns + late;
 }
 
@@ -761,9 +625,9 @@ static bool hedge_one(struct remote *r, int64_t now)
 		if (hedge_at(r, f) > now)
 			continue;
 		f->was_hedged = true;
-		if (!tail_may_hedge(&r->tail, f->size - f->got))
+		if (!tail_may_hedge(&r->peer.tail, f->size - f->got))
 			continue;
-		add(&r->counts.hedges, 1);
+		add(&r->peer.counts.hedges, 1);
 		begin_attempt(f, true);
 		return true;
 	}
@@ -783,7 +647,7 @@ static void set_timer(struct remote *r)
 			at = own;
 	}
 	if (at < INT64_MAX)
-		net_timer_set(r->net, &r->timer, at);
+		net_timer_set(r->peer.net, &r->timer, at);
 }
 
 static unsigned count_waiting(const struct remote *r)
@@ -801,28 +665,30 @@ static unsigned count_waiting(const struct remote *r)
 /* Quantiles cost some us, so compute them now and then. */
 static void publish_tail(struct remote *r)
 {
-	struct remote_counts *c = &r->counts;
+	struct peer_counts *c = &r->peer.counts;
 
 	if (r->num_published++ % 64)
 		return;
-	atomic_store(&c->p50_ns, (uint64_t)tail_first_quantile(&r->tail, 0.5));
-	atomic_store(&c->p99_ns, (uint64_t)tail_first_quantile(&r->tail, 0.99));
+	atomic_store(&c->p50_ns,
+		     (uint64_t)tail_first_quantile(&r->peer.tail, 0.5));
+	atomic_store(&c->p99_ns,
+		     (uint64_t)tail_first_quantile(&r->peer.tail, 0.99));
 }
 
 static void publish(struct remote *r)
 {
-	struct remote_counts *c = &r->counts;
+	struct peer_counts *c = &r->peer.counts;
 
 	publish_tail(r);
-	atomic_store(&c->rate, (uint64_t)depth_rate(&r->depth));
-	atomic_store(&c->latency_ns, (uint64_t)r->depth.latency_ns);
-	atomic_store(&c->target, r->depth.target);
-	atomic_store(&c->best, depth_best_read(&r->depth));
-	atomic_store(&c->depth, depth_requests(&r->depth));
-	atomic_store(&c->in_flight, r->num_attempts);
+	atomic_store(&c->rate, (uint64_t)depth_rate(&r->peer.depth));
+	atomic_store(&c->latency_ns, (uint64_t)r->peer.depth.latency_ns);
+	atomic_store(&c->target, r->peer.depth.target);
+	atomic_store(&c->best, depth_best_read(&r->peer.depth));
+	atomic_store(&c->depth, depth_requests(&r->peer.depth));
+	atomic_store(&c->in_flight, r->peer.num_attempts);
 	atomic_store(&c->waiting, count_waiting(r));
 	atomic_store(&c->is_stale, r->is_stale);
-	atomic_store(&c->is_out, r->outage.is_logged);
+	atomic_store(&c->is_out, r->peer.outage.is_logged);
 }
 
 static bool is_closing(struct remote *r)
@@ -856,7 +722,7 @@ static void pump(struct remote *r)
 	while (wake_one(r, now) || hedge_one(r, now))
 		;
 	begin_fetches(r);
-	if (!r->depth.ceiling)
+	if (!r->peer.depth.ceiling)
 		r->is_throttled = false;
 	set_timer(r);
 	publish(r);
@@ -869,7 +735,7 @@ static void run_timer(struct net_timer *timer)
 
 	/* The task ends the remote, because another one may be posted. */
 	if (is_closing(r))
-		net_post(r->net, &r->task);
+		net_post(r->peer.net, &r->task);
 	else
 		pump(r);
 }
@@ -881,7 +747,7 @@ static void end_probes(struct remote *r)
 	DL_FOREACH(r->attempts, a)
 	{
 		if (a->is_probe)
-			net_cancel(r->net, &a->transfer);
+			net_cancel(r->peer.net, &a->transfer);
 	}
 }
 
@@ -894,7 +760,7 @@ static void close_if_idle(struct remote *r)
 	end_probes(r);
 	if (!is_idle(r))
 		return;
-	net_timer_stop(r->net, &r->timer);
+	net_timer_stop(r->peer.net, &r->timer);
 	scoped_lock(&r->lock);
 	r->is_closed = true;
 	pthread_cond_signal(&r->closed);
@@ -919,9 +785,7 @@ void remote_init(struct remote *r)
 	pthread_cond_init(&r->closed, NULL);
 	r->task.run = run_task;
 	r->timer.run = run_timer;
-	r->outage = (struct outage){ .log = r->log,
-				     .name = r->name,
-				     .retry_ms = r->retry_ms };
+	r->peer.outage = (struct outage){ .log = r->log, .name = r->name };
 	r->rng.key = rng_mix((uint64_t)clock_ns());
 	publish(r);
 }
@@ -931,7 +795,7 @@ static void post_at_last(struct remote *r)
 {
 	const struct timespec pause = { .tv_nsec = 10000000 };
 
-	while (net_post(r->net, &r->task))
+	while (net_post(r->peer.net, &r->task))
 		nanosleep(&pause, NULL);
 }
 
@@ -949,6 +813,7 @@ void remote_stop(struct remote *r)
 
 void remote_fini(struct remote *r)
 {
+	detour_fini(&r->peer.detour);
 	pthread_cond_destroy(&r->closed);
 	pthread_mutex_destroy(&r->lock);
 }
@@ -960,7 +825,7 @@ void remote_wake(struct remote *r)
 	if (r->is_closing)
 		return;
 	r->has_keys = true;
-	net_post(r->net, &r->task);
+	net_post(r->peer.net, &r->task);
 }
 
 /* Returns whether the request still waits for the thread; it may have been
@@ -992,7 +857,7 @@ void remote_submit(struct remote *r, struct source_request *q)
 	pthread_mutex_lock(&r->lock);
 	DL_APPEND(r->incoming, q);
 	pthread_mutex_unlock(&r->lock);
-	error = net_post(r->net, &r->task);
+	error = net_post(r->peer.net, &r->task);
 	if (error && take_back(r, q))
 		q->done(q, error);
 }
@@ -1016,12 +881,12 @@ void remote_cancel(struct remote *r, struct source_request *q)
 	if (waits)
 		q->done(q, -ECANCELED);
 	else if (f)
-		net_post(r->net, &r->task);
+		net_post(r->peer.net, &r->task);
 }
 
 void remote_stats(const struct remote *r, struct source_net_stats *out)
 {
-	const struct remote_counts *c = &r->counts;
+	const struct peer_counts *c = &r->peer.counts;
 
 	*out = (struct source_net_stats){
 		.rate = atomic_load(&c->rate),

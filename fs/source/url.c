@@ -13,8 +13,6 @@
 #include "fs/util/cleanup.h"
 
 enum {
-	/* A URL that is wrong should not keep its user waiting. */
-	OPEN_RETRY_MS = 5 * 1000,
 	IN_FLIGHT_MAX = 256 << 20,
 	ASK_MS = 50,
 };
@@ -26,7 +24,6 @@ struct url_source {
 	struct remote remote;
 	struct outside outside;
 	struct credentials *keys;
-	uint64_t retry_ms;
 	bool has_remote;
 	void *head; /* NULL: taken */
 	size_t head_size;
@@ -47,7 +44,7 @@ static bool is_store(const struct url_source *s)
 
 /* Moves the secret lines to the target. The range is not signed, because a
    proxy that caches may ask the store for another one. */
-static int sign(struct url_source *s, struct remote_target *out)
+static int sign(struct url_source *s, struct attempt_target *out)
 {
 	const struct credentials_request request = {
 		.method = "GET",
@@ -64,7 +61,7 @@ static int sign(struct url_source *s, struct remote_target *out)
 }
 
 static int aim(struct remote *remote, const struct net_lines *headers,
-	       struct remote_target *out)
+	       struct attempt_target *out)
 {
 	struct url_source *s = remote->arg;
 	int r = sign(s, out);
@@ -97,7 +94,7 @@ static int set_request(struct url_source *s, char why[URL_WHY_SIZE])
 
 /* The bucket may be in another region. */
 static bool take_refusal(struct remote *remote,
-			 const struct remote_target *target,
+			 const struct attempt_target *target,
 			 const struct refusal *refusal)
 {
 	struct url_source *s = remote->arg;
@@ -123,8 +120,8 @@ static bool use_version(struct remote *remote)
 	char why[URL_WHY_SIZE];
 	char *query;
 
-	if (s->url.scheme != URL_S3 || !*remote->pin.version ||
-	    url_encode(remote->pin.version, true, &version) ||
+	if (s->url.scheme != URL_S3 || !*remote->peer.pin.version ||
+	    url_encode(remote->peer.pin.version, true, &version) ||
 	    asprintf(&query, "versionId=%s", version) < 0)
 		return false;
 	free(s->url.query);
@@ -237,7 +234,7 @@ static bool url_is_direct(const struct source *source)
 
 static unsigned url_depth(const struct source *source)
 {
-	unsigned depth = atomic_load(&url_of(source)->remote.counts.depth);
+	unsigned depth = atomic_load(&url_of(source)->remote.peer.counts.depth);
 
 	/* Some requests wait, so that one begins when another ends, and so that
 	   the depth can be found to be too small. */
@@ -246,7 +243,7 @@ static unsigned url_depth(const struct source *source)
 
 static size_t url_best_read(const struct source *source)
 {
-	return atomic_load(&url_of(source)->remote.counts.best);
+	return atomic_load(&url_of(source)->remote.peer.counts.best);
 }
 
 static void url_net_stats(const struct source *source,
@@ -260,7 +257,7 @@ static void url_pause(struct source *source)
 	struct url_source *s = url_of(source);
 
 	credentials_pause(s->keys);
-	net_pause(s->remote.net);
+	net_pause(s->remote.peer.net);
 }
 
 static bool url_needs_program(const struct source *source)
@@ -279,7 +276,7 @@ static void url_close(struct source *source)
 	credentials_close(s->keys);
 	if (s->has_remote)
 		remote_fini(&s->remote);
-	net_unref(s->remote.net);
+	net_unref(s->remote.peer.net);
 	url_request_fini(&s->request);
 	url_fini(&s->url);
 	free(s->head);
@@ -327,8 +324,8 @@ static int parse(struct url_source *s, const char *text)
 static int open_net(struct url_source *s, const struct source_options *options)
 {
 	if (!options->net)
-		return net_open(s->base.log, &s->remote.net);
-	s->remote.net = net_ref(options->net);
+		return net_open(s->base.log, &s->remote.peer.net);
+	s->remote.peer.net = net_ref(options->net);
 	return 0;
 }
 
@@ -346,16 +343,15 @@ static void init_remote(struct url_source *s,
 	uint64_t connections = options->connections ? options->connections
 						    : SOURCE_CONNECTIONS;
 
-	s->retry_ms = options->retry_ms ? options->retry_ms : SOURCE_RETRY_MS;
 	r->log = s->base.log;
 	r->name = s->base.path;
-	r->retry_ms = min_u64(s->retry_ms, OPEN_RETRY_MS);
+	r->retry_ms = options->retry_ms ? options->retry_ms : SOURCE_RETRY_MS;
 	r->aim = aim;
 	r->use_version = use_version;
 	r->refused = take_refusal;
 	r->arg = s;
 	r->reads = &s->base.reads;
-	depth_init(&r->depth, in_flight_max(options), (unsigned)connections);
+	depth_init(&r->peer.depth, in_flight_max(options), (unsigned)connections);
 	remote_init(r);
 	s->has_remote = true;
 }
@@ -376,7 +372,7 @@ static int open_keys(struct url_source *s, const struct source_options *o)
 	char why[URL_WHY_SIZE];
 	int r;
 
-	net_outside_init(&s->outside, &outside_own, s->remote.net);
+	net_outside_init(&s->outside, &outside_own, s->remote.peer.net);
 	r = credentials_open(&options, &s->outside, s->base.log, &s->keys);
 	if (r)
 		return r;
@@ -389,7 +385,7 @@ static int open_keys(struct url_source *s, const struct source_options *o)
 /* The stat of a file of this process that no other user may read. */
 static void set_stat(struct url_source *s)
 {
-	const struct pin *pin = &s->remote.pin;
+	const struct pin *pin = &s->remote.peer.pin;
 	struct stat *st = &s->base.stat;
 
 	st->st_mode = S_IFREG | 0400;
@@ -405,7 +401,7 @@ static void set_stat(struct url_source *s)
 
 static void set_version(struct url_source *s)
 {
-	const struct pin *pin = &s->remote.pin;
+	const struct pin *pin = &s->remote.peer.pin;
 	char name[PIN_LINE_SIZE];
 
 	snprintf(s->version, sizeof(s->version), "%s%s%s",
@@ -415,7 +411,7 @@ static void set_version(struct url_source *s)
 
 static void warn_of_version(const struct url_source *s)
 {
-	const struct pin *pin = &s->remote.pin;
+	const struct pin *pin = &s->remote.peer.pin;
 
 	if (*pin->etag && !pin->etag_is_weak)
 		return;
@@ -453,7 +449,7 @@ static int read_head(struct url_source *s, const struct source_options *o)
 	if (r)
 		return r;
 	s->head_size = read.request.got;
-	return s->remote.pin.size > INT64_MAX ? -EFBIG : 0;
+	return s->remote.peer.pin.size > INT64_MAX ? -EFBIG : 0;
 }
 
 static int open_source(struct url_source *s, const char *url,
@@ -471,7 +467,6 @@ static int open_source(struct url_source *s, const char *url,
 		r = read_head(s, options);
 	if (r)
 		return r;
-	s->remote.retry_ms = s->remote.outage.retry_ms = s->retry_ms;
 	set_stat(s);
 	set_version(s);
 	warn_of_version(s);

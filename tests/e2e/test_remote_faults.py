@@ -32,12 +32,12 @@ TRANSIENT = {
     "chunked": {"kind": "chunked"},
     "redirected": {"kind": "redirect"},
     "closed after it": {"kind": "last"},
-    "garbage": {"kind": "garbage"}}
-# Answers of another object, or of a server without ranges.
-FINAL = {
+    "garbage": {"kind": "garbage"},
     "another length": {"kind": "wrong_total"},
     "the whole object": {"kind": "whole"},
     "compressed": {"kind": "gzip"}}
+# Final, if the server gives nothing else until the time for retries is over.
+WRONG = ("another length", "the whole object", "compressed")
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +86,23 @@ def test_the_first_requests_fail(data, faulty, name, number):
     assert remote.info(server.url("large.beton")) == remote.info(data.path)
 
 
+@pytest.mark.parametrize("name, text", [("the whole object", "ignores Range"),
+                                        ("compressed", "Content-Encoding")])
+def test_a_server_without_ranges_is_refused_at_once(data, faulty, name, text):
+    server = faulty(pathlib.Path(data.path).parent,
+                    faults=[{"from": 0, **TRANSIENT[name]}])
+    r = beton("info", server.url("large.beton"), code=1)
+    assert len(r.stderr.splitlines()) == 1 and text in r.stderr
+    assert server.report()["requests"] == 1
+
+
+def test_an_object_whose_first_byte_is_slow(data, whole, faulty, tmp_path):
+    server = faulty(pathlib.Path(data.path).parent,
+                    faults=[{"kind": "slow", "seconds": 3, "until": 2}])
+    assert dump(server.url("large.beton"), tmp_path / "far") == whole
+    assert server.report()["requests"] < 300
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 416])
 def test_an_answer_that_is_final_is_not_asked_for_again(data, faulty, status):
     server = faulty(pathlib.Path(data.path).parent,
@@ -97,16 +114,18 @@ def test_an_answer_that_is_final_is_not_asked_for_again(data, faulty, status):
     assert server.report()["requests"] <= 2
 
 
-@pytest.mark.parametrize("name", ["403", *FINAL])
+@pytest.mark.parametrize("name", ["403", *WRONG])
 def test_samples_after_a_final_answer_are_not_valid(data, faulty, name,
                                                     tmp_path):
     """From some request on; the samples before it are correct."""
-    fault = FINAL.get(name, {"kind": "status", "status": 403})
+    fault = TRANSIENT.get(name, {"kind": "status", "status": 403})
     server = faulty(pathlib.Path(data.path).parent,
                     faults=[{"from": 60, **fault}])
     batches = dumped.dump(server.url("large.beton"), tmp_path / "far",
                           "--spec", SPEC, "--on-error", "skip",
-                          "--cache-size", "16MiB", code=None)
+                          "--cache-size", "16MiB", code=None,
+                          env=remote.environment(
+                              {"BETON_STORAGE_OPTIONS": "retry=1s"}))
     valid = 0
     for b in batches:
         for row, i in enumerate(b.ids):

@@ -33,6 +33,8 @@ enum fault {
 	FAULT_REPLACED,	   /* another ETag and other bytes */
 	FAULT_RESIZED,	   /* the same ETag, another size */
 	FAULT_NO_ETAG,
+	FAULT_NO_RANGE, /* status 206 without Content-Range */
+	FAULT_SLOWER,	/* a correct answer after 1.5 s */
 	FAULT_OK_RANGE, /* status 200 with Content-Range */
 	FAULT_WHOLE,	/* status 200 and the whole object */
 	FAULT_MULTIPART,
@@ -146,7 +148,7 @@ static inline bool server_answer(struct server *s, int fd, enum fault fault,
 	if (fault == FAULT_SHORT && last > first)
 		last = first + (last - first) / 2;
 	size = last - first + 1;
-	if (!is_whole)
+	if (!is_whole && fault != FAULT_NO_RANGE)
 		snprintf(range, sizeof(range),
 			 "Content-Range: bytes %llu-%llu/%llu\r\n",
 			 (unsigned long long)said, (unsigned long long)last,
@@ -198,6 +200,9 @@ static inline bool server_fault(struct server *s, int fd, enum fault fault,
 		return false;
 	case FAULT_SLOW:
 		server_pause(s, 300);
+		break;
+	case FAULT_SLOWER:
+		server_pause(s, 1500);
 		break;
 	case FAULT_STATUS:
 		return server_status(s, fd, s->status,

@@ -128,6 +128,15 @@ static void test_tail(void)
 
 	CHECK(tail_late_ns(&t, 1000) == INT64_MAX);
 	CHECK(!tail_may_hedge(&t, 1000));
+	/* The first answers are worth waiting for, the more so again. */
+	CHECK(tail_patience_ms(&t, 0) == 10000);
+	CHECK(tail_patience_ms(&t, 1) == 20000);
+	CHECK(tail_patience_ms(&t, 100) == 60000);
+	for (int i = 0; i < 8; i++)
+		tail_first_byte(&t, (i == 3 ? 900 : 20) * ms);
+	CHECK(tail_patience_ms(&t, 0) >= 3000);
+	CHECK(tail_patience_ms(&t, 0) < 4800);
+	t = (struct tail){ 0 };
 	for (int i = 0; i < 1000; i++) {
 		tail_whole(&t, 100000, 20 * ms);
 		tail_whole(&t, 8 << 20, 400 * ms);
@@ -139,6 +148,8 @@ static void test_tail(void)
 	/* Other sizes have no times. */
 	CHECK(tail_late_ns(&t, 1000) == INT64_MAX);
 	CHECK(tail_first_quantile(&t, 0.5) > 4 * ms);
+	CHECK(tail_patience_ms(&t, 0) == 1000);
+	CHECK(tail_patience_ms(&t, 2) == 4000);
 	/* 2 % of 8.49 GB, and no more. */
 	for (int i = 0; i < 20; i++)
 		CHECK(tail_may_hedge(&t, 8 << 20));
@@ -165,18 +176,18 @@ static void hear(void *arg, enum beton_log_level level, const char *message)
 static void test_outage(void)
 {
 	struct heard h = { 0 };
-	struct outage o = { .log = &h.log, .name = "x", .retry_ms = 1000 };
+	struct outage o = { .log = &h.log, .name = "x" };
 	int64_t now = 1;
 
 	log_init(&h.log, hear, &h);
 	/* Single failures are silent. */
 	for (int i = 0; i < 100; i++, now += 1000 * ms) {
-		outage_fails(&o, now, "reset");
+		outage_fails(&o, now, 0, "reset", 1000);
 		outage_ends(&o, now);
 	}
 	CHECK(!h.lines);
 	for (int i = 0; i < 100; i++, now += 100 * ms)
-		outage_fails(&o, now, "reset");
+		outage_fails(&o, now, 0, "reset", 1000);
 	CHECK(h.lines == 1);
 	for (int i = 0; i < 100; i++)
 		outage_gives_up(&o, now, 0, 1, "reset");
@@ -186,6 +197,10 @@ static void test_outage(void)
 	CHECK(h.lines == 3);
 	outage_gives_up(&o, now, 0, 1, "status 404");
 	CHECK(h.lines == 4);
+	outage_ends(&o, now);
+	/* A single long one is logged. */
+	outage_fails(&o, now, 10000 * ms, "no answer", 1000);
+	CHECK(h.lines == 5);
 	log_fini(&h.log);
 }
 

@@ -92,6 +92,20 @@ static enum fault chosen(struct server *s, unsigned index, uint64_t first)
 	return index == 1 ? (enum fault)s->status : FAULT_NONE;
 }
 
+/* Requests after which the time of an answer is known. */
+enum { WARM = 10 };
+
+static enum fault chosen_later(struct server *s, unsigned index, uint64_t first)
+{
+	(void)first;
+	return index == WARM ? (enum fault)s->status : FAULT_NONE;
+}
+
+static double seconds_since(int64_t ns)
+{
+	return (double)(clock_ns() - ns) * 1e-9;
+}
+
 /* --- opening --- */
 
 static void test_open(void)
@@ -203,6 +217,45 @@ static void test_refusals(void)
 	refuses(FAULT_RESET, SIZE, -ECONNRESET, NULL);
 }
 
+static enum fault first_is_slow(struct server *s, unsigned index,
+				uint64_t first)
+{
+	(void)s, (void)first;
+	return index ? FAULT_NONE : FAULT_SLOWER;
+}
+
+/* A server may prepare an object before its first byte. */
+static void test_slow_first_byte(void)
+{
+	struct server s = { .size = SIZE,
+			    .etag = "\"v1\"",
+			    .script = first_is_slow };
+	struct source *source;
+	struct heard h;
+
+	server_start(&s);
+	source = open_server(&s, &h, 1000);
+	CHECK(atomic_load(&s.requests) == 1 && !h.lines);
+	source_close(source);
+	server_stop(&s);
+}
+
+/* Opening a wrong URL ends soon, however patient reads are. */
+static void test_no_server(void)
+{
+	struct server s = { .size = SIZE, .etag = "\"v1\"" };
+	struct source *source;
+	struct heard h;
+	int64_t begin = clock_ns();
+
+	heard_init(&h);
+	server_start(&s);
+	server_stop(&s);
+	CHECK(url_source_open(s.url, NULL, &h.log, &source) == -ECONNREFUSED);
+	CHECK(seconds_since(begin) < 6);
+	CHECK(heard_has(&h, "trying again for 5 s"));
+}
+
 static enum fault by_status(struct server *s, unsigned index, uint64_t first)
 {
 	(void)s, (void)index, (void)first;
@@ -249,16 +302,18 @@ static void survives(enum fault fault, unsigned more)
 {
 	struct server s = { .size = SIZE,
 			    .etag = "\"v1\"",
-			    .script = chosen,
+			    .script = chosen_later,
 			    .status = (int)fault };
 	struct source *source;
 	struct heard h;
 
 	server_start(&s);
 	source = open_server(&s, &h, 5000);
+	for (unsigned i = 1; i < WARM; i++)
+		CHECK(!read_range(source, MB, 1000));
 	if (read_range(source, MB, 3 * MB))
 		CHECK(!fprintf(stderr, "fault %d: %s\n", fault, h.text));
-	if (atomic_load(&s.requests) != 2 + more)
+	if (atomic_load(&s.requests) != WARM + 1 + more)
 		CHECK(!fprintf(stderr, "fault %d: %u requests\n", fault,
 			       atomic_load(&s.requests)));
 	/* A single fault is no news. */
@@ -280,6 +335,44 @@ static void test_faults(void)
 	survives(FAULT_GARBAGE, 1);
 	survives(FAULT_STALL, 1);
 	survives(FAULT_STALL_MID, 1);
+	survives(FAULT_WHOLE, 1);
+	survives(FAULT_GZIP, 1);
+	survives(FAULT_MULTIPART, 1);
+	survives(FAULT_NO_RANGE, 1);
+	survives(FAULT_RESIZED, 1);
+}
+
+static enum fault always_later(struct server *s, unsigned index, uint64_t first)
+{
+	(void)first;
+	return index ? (enum fault)s->status : FAULT_NONE;
+}
+
+/* Wrong answers after a good one are tried again, and then final. */
+static void ends_by(enum fault fault, const char *text)
+{
+	struct server s = { .size = SIZE,
+			    .etag = "\"v1\"",
+			    .script = always_later,
+			    .status = (int)fault };
+	struct source *source;
+	struct heard h;
+
+	server_start(&s);
+	source = open_server(&s, &h, 300);
+	CHECK(read_range(source, MB, 1000) == -EIO);
+	CHECK(atomic_load(&s.requests) > 3 && h.lines == 1);
+	CHECK(heard_has(&h, text));
+	source_close(source);
+	server_stop(&s);
+}
+
+static void test_wrong_answers(void)
+{
+	ends_by(FAULT_WHOLE, "ignores Range");
+	ends_by(FAULT_GZIP, "Content-Encoding");
+	ends_by(FAULT_NO_RANGE, "without Content-Range");
+	ends_by(FAULT_RESIZED, "bytes instead of");
 }
 
 static enum fault limited(struct server *s, unsigned index, uint64_t first)
@@ -322,7 +415,9 @@ static void test_hedge(void)
 static void replaced_at(unsigned index, bool is_honest, enum fault fault)
 {
 	struct server s = { .size = SIZE,
-			    .etag = "\"v1\"",
+			    /* Objects of any size may have a weak one. */
+			    .etag = fault == FAULT_RESIZED ? "W/\"v1\""
+							   : "\"v1\"",
 			    .is_honest = is_honest,
 			    .script = chosen,
 			    .status = (int)fault };
@@ -338,7 +433,8 @@ static void replaced_at(unsigned index, bool is_honest, enum fault fault)
 	for (unsigned i = 1; i < 4; i++)
 		CHECK(read_range(source, i * MB, 1000) == -ESTALE);
 	poll(NULL, 0, 50);
-	CHECK(h.lines == 1 && heard_has(&h, "replaced"));
+	CHECK(h.lines == 1 + (fault == FAULT_RESIZED));
+	CHECK(heard_has(&h, "the object was replaced"));
 	CHECK(heard_has(&h, "\"v1\""));
 	CHECK(fault == FAULT_RESIZED || heard_has(&h, "is \"other\""));
 	source_close(source);
@@ -575,7 +671,49 @@ static void test_redirect(void)
 	source = open_server(&from, &h, 1000);
 	CHECK(!read_range(source, MB, 1000) && !h.lines);
 	CHECK(source->stat.st_size == SIZE);
+	/* Ranges begin at the target. */
+	CHECK(!read_range(source, 2 * MB, 1000));
+	CHECK(atomic_load(&from.requests) == 1);
+	CHECK(atomic_load(&to.requests) == 3);
 	source_close(source);
+	server_stop(&from);
+	server_stop(&to);
+}
+
+static enum fault expired(struct server *s, unsigned index, uint64_t first)
+{
+	(void)s, (void)first;
+	return index == 2 ? FAULT_STATUS : FAULT_NONE;
+}
+
+/* The target expires: the first URL is asked again, and gets the secrets, which
+   the target never sees. */
+static void test_expired_redirect(void)
+{
+	char path[] = "/tmp/test_url_source.XXXXXX";
+	const struct source_options options = { .header = path };
+	struct server to = {
+		.size = SIZE, .etag = "\"v1\"", .script = expired, .status = 403
+	};
+	struct server from = { .size = 1, .script = redirect };
+	struct source *source;
+	struct heard h;
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0 && write(fd, "X-Secret: 1\n", 12) == 12 && !close(fd));
+	heard_init(&h);
+	server_start(&to);
+	from.location = to.url;
+	server_start(&from);
+	CHECK(!url_source_open(from.url, &options, &h.log, &source));
+	CHECK(!read_range(source, MB, 1000) && atomic_load(&from.requests) == 1);
+	CHECK(!read_range(source, MB, 1000) && !read_range(source, MB, 1000));
+	CHECK(atomic_load(&from.requests) == 2 &&
+	      atomic_load(&to.requests) == 5 && !h.lines);
+	CHECK(atomic_load(&from.with_secret) == 2);
+	CHECK(!atomic_load(&to.with_secret));
+	source_close(source);
+	unlink(path);
 	server_stop(&from);
 	server_stop(&to);
 }
@@ -632,8 +770,11 @@ int main(void)
 	test_take_head();
 	test_small();
 	test_refusals();
+	test_slow_first_byte();
+	test_no_server();
 	test_statuses();
 	test_faults();
+	test_wrong_answers();
 	test_replaced();
 	test_many();
 	test_hedge();
@@ -642,6 +783,7 @@ int main(void)
 	test_cancel(false);
 	test_outage();
 	test_redirect();
+	test_expired_redirect();
 	test_endless_redirect();
 	test_pause();
 	return 0;
