@@ -98,7 +98,8 @@ static void log_replaced(struct remote *r, const struct http_answer *a)
 
 	pin_name(pin->etag, pin->has_modified, pin->modified, was);
 	name_answer(a, is);
-	log_error(
+	/* Loaders that skip samples pass on no errors. */
+	log_warning(
 		r->log,
 		"%s: the object was replaced: it was %s and is %s: reads fail until it is opened again",
 		r->name, was, strcmp(was, is) ? is : "of another size");

@@ -432,6 +432,18 @@ static void describe(const struct step *s, uint32_t field, uint32_t row,
 		(ull)s->batch.epoch, (ull)s->view.header->batch);
 }
 
+static const char *reason_of(int error)
+{
+	switch (error) {
+	case BETON_ECORRUPT:
+		return "its metadata or its bytes are damaged";
+	case ESTALE:
+		return "the dataset was replaced after it was opened: open it again";
+	default:
+		return strerror(error);
+	}
+}
+
 /* Makes one output of one row. On failure, *failure receives the reason. */
 static int run_output(struct step *s, const struct step_plan *plan,
 		      struct pipeline_worker *worker, uint32_t i, uint32_t row,
@@ -442,11 +454,7 @@ static int run_output(struct step *s, const struct step_plan *plan,
 	int r;
 
 	if (v.error) {
-		describe(s, o->field, row,
-			 v.error == BETON_ECORRUPT
-				 ? "its metadata or its bytes are damaged"
-				 : strerror(v.error),
-			 failure);
+		describe(s, o->field, row, reason_of(v.error), failure);
 		return -v.error;
 	}
 	if (s->outputs[i].is_column)

@@ -4,6 +4,7 @@ the new one is delivered."""
 import errno
 import os
 import pathlib
+import re
 import shutil
 
 import pytest
@@ -158,6 +159,26 @@ def test_a_stand_in_at_every_request(old, new, faulty, etag, if_match,
                     replaced={"at": at, "by": str(new.path)})
         batches, _ = read(url, tmp_path / f"at{at}")
         check(old, new, batches)
+
+
+LINE = re.compile(r'the object was replaced: it was "[^"]+" and is "[^"]+"')
+
+
+def test_a_dump_logs_the_replacement_once(old, new, faulty, tmp_path):
+    server = faulty(pathlib.Path(old.path).parent)
+    server.play(replaced={"at": 12, "by": str(new.path)})
+    batches, r = read(server.url("object.beton"), tmp_path / "out")
+    assert check(old, new, batches) < SAMPLES
+    assert len(LINE.findall(r.stderr)) == 1, r.stderr
+
+
+def test_an_error_names_the_replacement(old, new, faulty, tmp_path):
+    server = faulty(pathlib.Path(old.path).parent)
+    server.play(replaced={"at": 12, "by": str(new.path)})
+    r = beton("dump", server.url("object.beton"), "--out", tmp_path / "out",
+              "--spec", SPEC, "--cache-size", "16MiB", code=1)
+    assert "the dataset was replaced after it was opened" in r.stderr
+    assert len(LINE.findall(r.stderr)) == 1, r.stderr
 
 
 def test_a_mount_answers_estale(old, new, served, nginx, mount):
