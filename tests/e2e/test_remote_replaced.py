@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -179,6 +180,35 @@ def test_an_error_names_the_replacement(old, new, faulty, tmp_path):
               "--spec", SPEC, "--cache-size", "16MiB", code=1)
     assert "the dataset was replaced after it was opened" in r.stderr
     assert len(LINE.findall(r.stderr)) == 1, r.stderr
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """Two datasets of images of different sizes."""
+    folder = tmp_path_factory.mktemp("photos")
+    for seed in (1, 2):
+        source = folder / f"{seed}/class"
+        source.mkdir(parents=True)
+        for i in range(20):
+            (source / f"{i}.jpg").write_bytes(
+                dumped.jpeg(100 * seed + i, 230 + 3 * i, 300 - i))
+        subprocess.run([dumped.BUILD / "mkfs.beton", "-q", source.parent,
+                        folder / f"{seed}.beton"], check=True)
+    return [folder / f"{seed}.beton" for seed in (1, 2)]
+
+
+def test_a_dump_reads_one_object(photos, faulty, tmp_path):
+    """The second opening has a pipeline for images of different sizes."""
+    server = faulty(photos[0].parent)
+    url = server.url(photos[0].name)
+    beton("dump", url, "--out", tmp_path / "out", "--spec", "batch=4")
+    first = [number for number, request in enumerate(server.report()["seen"])
+             if request[2].startswith("bytes=0-")]
+    assert len(first) == 2
+    server.play(replaced={"at": first[1], "by": str(photos[1])})
+    r = beton("dump", url, "--out", tmp_path / "other", "--spec", "batch=4",
+              code=1)
+    assert "the dataset was replaced while it was opened" in r.stderr
 
 
 def test_a_mount_answers_estale(old, new, served, nginx, mount):

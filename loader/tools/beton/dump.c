@@ -287,6 +287,7 @@ static bool use_one_size(struct dump *d)
 static int dump_next(struct dump *d, bool *done)
 {
 	const struct beton_batch *b;
+	bool is_last;
 	int r = beton_loader_next(d->loader, &b);
 
 	if (r == -ENODATA) {
@@ -301,6 +302,7 @@ static int dump_next(struct dump *d, bool *done)
 		return r;
 	}
 	*done = b->number >= d->options->batches.end;
+	is_last = b->number + d->options->world_size >= d->options->batches.end;
 	if (!*done && b->number >= d->options->batches.first) {
 		r = write_batch(d, b);
 		progress_show(&d->progress, ++d->written);
@@ -308,6 +310,7 @@ static int dump_next(struct dump *d, bool *done)
 	if (!*done && !r)
 		r = note_state(d);
 	beton_loader_release(d->loader, b);
+	*done = *done || is_last;
 	return r;
 }
 
@@ -414,6 +417,33 @@ static int open_with(struct dump *d, const char *path)
 	return 0;
 }
 
+/* Returns the dataset of d->state in `out`. */
+static int get_dataset(const struct dump *d, struct state *out)
+{
+	char why[SPEC_WHY_SIZE];
+
+	return state_parse(d->state, out, why);
+}
+
+/* Opens the loader with other options, and notes its state. A URL may have
+   another object by now. */
+static int open_again(struct dump *d, const char *path)
+{
+	struct state was, is;
+	int r = note_state(d);
+
+	r = r ? r : get_dataset(d, &was);
+	r = r ? r : open_with(d, path);
+	r = r ? r : note_state(d);
+	r = r ? r : get_dataset(d, &is);
+	if (r || !strcmp(was.fingerprint, is.fingerprint))
+		return r;
+	log_error(d->log,
+		  "%s: the dataset was replaced while it was opened: run the command again",
+		  path);
+	return -ESTALE;
+}
+
 static int open_loader(struct dump *d, const char *path)
 {
 	struct state s;
@@ -432,7 +462,7 @@ static int open_loader(struct dump *d, const char *path)
 	if (!r && !d->spec && !d->options->state && !d->info.batches &&
 	    defaults_spec(&d->info, NULL, d->log, d->chosen)) {
 		d->spec = d->chosen->spec;
-		r = open_with(d, path);
+		r = open_again(d, path);
 	}
 	r = r ? r : check_names(d);
 	if (r)
@@ -487,8 +517,7 @@ static int dump_all(struct dump *d, const char *path)
 	warn_of_empty_range(d);
 	r = r ? r : dump_batches(d);
 	if (r == -EAGAIN) {
-		r = open_with(d, path);
-		r = r ? r : note_state(d);
+		r = open_again(d, path);
 		r = r ? r : dump_batches(d);
 		if (d->written)
 			defaults_log_pipeline(d->chosen, d->log);
