@@ -441,6 +441,14 @@ static void add_net_stats(struct source_net_stats *to,
 	to->last_error = s->last_error ? s->last_error : to->last_error;
 }
 
+static void join_halt(struct source *source)
+{
+	const struct join_source *j = join_of(source);
+
+	for (size_t i = 0; i < j->num_pieces; i++)
+		source_halt(j->pieces[i].source);
+}
+
 static void join_net_stats(const struct source *source,
 			   struct source_net_stats *out)
 {
@@ -483,6 +491,7 @@ static const struct source_ops join_ops = {
 	.best_read = join_best_read,
 	.prefetch = join_prefetch,
 	.descriptor = join_descriptor,
+	.halt = join_halt,
 	.net_stats = join_net_stats,
 	.close = join_close,
 };

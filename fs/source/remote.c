@@ -698,6 +698,12 @@ static bool is_closing(struct remote *r)
 	return r->is_closing;
 }
 
+static bool is_halted(struct remote *r)
+{
+	scoped_lock(&r->lock);
+	return r->is_halted;
+}
+
 static bool is_idle(const struct remote *r)
 {
 	return !r->must && !r->waiting && !r->active && !r->attempts;
@@ -719,6 +725,8 @@ static void pump(struct remote *r)
 	end_canceled(r);
 	if (r->is_stale)
 		end_all(r, -ESTALE);
+	if (is_halted(r))
+		end_all(r, -ECANCELED);
 	wake_for_keys(r, now);
 	while (wake_one(r, now) || hedge_one(r, now))
 		;
@@ -817,6 +825,15 @@ void remote_fini(struct remote *r)
 	detour_fini(&r->peer.detour);
 	pthread_cond_destroy(&r->closed);
 	pthread_mutex_destroy(&r->lock);
+}
+
+void remote_halt(struct remote *r)
+{
+	scoped_lock(&r->lock);
+	if (r->is_closing)
+		return;
+	r->is_halted = true;
+	net_post(r->peer.net, &r->task);
 }
 
 /* A task that is posted later would outlive the remote. */

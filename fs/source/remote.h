@@ -46,6 +46,7 @@ struct remote {
 	struct source_request *incoming;
 	bool has_canceled;
 	bool has_keys; /* again, by remote_wake() */
+	bool is_halted;
 	bool is_closing;
 	bool is_closed;
 
@@ -74,6 +75,9 @@ void remote_fini(struct remote *remote);
 /* Any thread. The request lies within the object. */
 void remote_submit(struct remote *remote, struct source_request *request);
 void remote_cancel(struct remote *remote, struct source_request *request);
+
+/* Any thread: ends all requests with -ECANCELED, also later ones. */
+void remote_halt(struct remote *remote);
 
 /* Any thread, until remote_fini(): begins the attempts that wait for
    credentials. */

@@ -96,6 +96,14 @@ bool source_needs_program(const struct source *source)
 	return false;
 }
 
+void source_halt(struct source *source)
+{
+	for (; source; source = source->inner) {
+		if (source->ops->halt)
+			source->ops->halt(source);
+	}
+}
+
 bool source_net_stats(const struct source *source, struct source_net_stats *out)
 {
 	for (; source; source = source->inner) {

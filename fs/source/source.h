@@ -99,6 +99,8 @@ struct source_ops {
 	void (*pause)(struct source *source);
 	/* NULL: it starts no programs. */
 	bool (*needs_program)(const struct source *source);
+	/* NULL: its requests end soon. */
+	void (*halt)(struct source *source);
 	/* NULL: not over a network (net_stats.h). */
 	void (*net_stats)(const struct source *source,
 			  struct source_net_stats *out);
@@ -166,6 +168,10 @@ void source_pause(struct source *source);
 /* Whether a source of the stack has to start programs later, as a renewal of
    credentials does. */
 bool source_needs_program(const struct source *source);
+
+/* Ends all requests to servers with -ECANCELED, those on their way and those to
+   come, because the reader is about to close the source. Any thread. */
+void source_halt(struct source *source);
 
 /* Fills in the figures of net_stats.h. Returns false if no source of the stack
    reads over a network. Any thread. */

@@ -265,6 +265,11 @@ static bool url_needs_program(const struct source *source)
 	return credentials_need_program(url_of(source)->keys);
 }
 
+static void url_halt(struct source *source)
+{
+	remote_halt(&url_of(source)->remote);
+}
+
 /* --- opening and closing --- */
 
 static void url_close(struct source *source)
@@ -291,6 +296,7 @@ static const struct source_ops url_ops = {
 	.depth = url_depth,
 	.best_read = url_best_read,
 	.pause = url_pause,
+	.halt = url_halt,
 	.needs_program = url_needs_program,
 	.net_stats = url_net_stats,
 	.close = url_close,

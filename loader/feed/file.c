@@ -224,10 +224,17 @@ static bool file_network(const struct feed *feed, struct source_net_stats *net,
 	return dataset_net_stats(ds, net);
 }
 
+/* The data of a server may take long. */
+static void file_cancel(struct feed *feed)
+{
+	source_halt(((struct file_feed *)feed)->ds->source);
+}
+
 const struct feed_ops feed_file = {
 	.name = "file",
 	.open = file_open,
 	.fetch = file_fetch,
+	.cancel = file_cancel,
 	.network = file_network,
 	.close = file_close,
 };

@@ -615,6 +615,38 @@ static void test_cancel(bool cancels)
 	free(ones);
 }
 
+/* Requests end when a reader stops, also those that follow. */
+static void test_halt(void)
+{
+	struct server s = { .size = SIZE,
+			    .etag = "\"v1\"",
+			    .script = stall_later };
+	struct one *ones = calloc(MANY, sizeof(*ones));
+	struct many many = { 0 };
+	struct source *source;
+	struct heard h;
+
+	CHECK(ones);
+	server_start(&s);
+	source = open_server(&s, &h, 20000);
+	source_wait_init(&many.wait);
+	for (unsigned i = 0; i < MANY; i++) {
+		ones[i].many = &many;
+		submit_one(source, &ones[i], MB + i * PART, PART, i % 3 == 0);
+	}
+	poll(NULL, 0, 50);
+	source_halt(source);
+	source_wait_idle(&many.wait);
+	CHECK(atomic_load(&many.errors[ECANCELED]) == MANY);
+	CHECK(read_range(source, MB, 1000) == -ECANCELED && !h.lines);
+	for (unsigned i = 0; i < MANY; i++)
+		free(ones[i].buf);
+	source_close(source);
+	source_wait_fini(&many.wait);
+	server_stop(&s);
+	free(ones);
+}
+
 /* --- outages --- */
 
 static enum fault out(struct server *s, unsigned index, uint64_t first)
@@ -706,7 +738,8 @@ static void test_expired_redirect(void)
 	from.location = to.url;
 	server_start(&from);
 	CHECK(!url_source_open(from.url, &options, &h.log, &source));
-	CHECK(!read_range(source, MB, 1000) && atomic_load(&from.requests) == 1);
+	CHECK(!read_range(source, MB, 1000) &&
+	      atomic_load(&from.requests) == 1);
 	CHECK(!read_range(source, MB, 1000) && !read_range(source, MB, 1000));
 	CHECK(atomic_load(&from.requests) == 2 &&
 	      atomic_load(&to.requests) == 5 && !h.lines);
@@ -781,6 +814,7 @@ int main(void)
 	test_throttled();
 	test_cancel(true);
 	test_cancel(false);
+	test_halt();
 	test_outage();
 	test_redirect();
 	test_expired_redirect();
