@@ -9,7 +9,6 @@
 
 #include "fs/source/disk_fill.h"
 #include "fs/source/file.h"
-#include "fs/tier/seen.h"
 #include "fs/tier/store.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -24,8 +23,6 @@ enum {
 	BRIDGE = 4,
 	/* Bytes of source_read() that are handled at once. */
 	SYNC_MOST = 1 << 20,
-	/* Checksums that are read again at once. */
-	SUMS_AT_ONCE = 512,
 };
 
 struct disk_source {
@@ -33,7 +30,6 @@ struct disk_source {
 	struct source *inner;
 	struct source *local; /* the data file */
 	struct tier_store store;
-	struct tier_seen seen;
 	struct disk_fill fill;
 	atomic_bool is_started;
 	atomic_bool is_closing;
@@ -360,44 +356,6 @@ static void read_again(struct part *part, const struct run *bad)
 	source_submit(d->inner, &part->again);
 }
 
-/* Returns whether the pages still have these checksums. */
-static bool are_unchanged(const struct disk_source *d, const struct run *run,
-			  const uint32_t *sums)
-{
-	uint32_t now[SUMS_AT_ONCE];
-	size_t n;
-
-	for (uint64_t page = run->first; page < run->end; page += n) {
-		n = min_u64(SUMS_AT_ONCE, run->end - page);
-		tier_store_find(&d->store, page, n, now);
-		if (memcmp(now, sums + (page - run->first), n * sizeof(*now)))
-			return false;
-	}
-	return true;
-}
-
-/*
- * Compares the pages of a part, unless this process has done it. A page that
- * the writer has removed meanwhile lost its checksum before its bytes. Bytes of
- * the page cache prove nothing, because the disk may fail to write them.
- */
-static struct run check_part(struct disk_source *d, const struct part *part)
-{
-	const struct run *run = &part->run;
-	const uint32_t *sums = part->read->sums;
-	bool is_direct = part->request.direct && source_is_direct(d->local);
-	struct run bad = { 0 };
-
-	sums += run->first - part->read->first;
-	if (is_direct && tier_seen_all(&d->seen, run->first, run->end) &&
-	    are_unchanged(d, run, sums))
-		return bad;
-	bad = check_pages(d, run, (struct walk){ part->request.iov, 0 }, sums);
-	if (is_direct && bad.first == bad.end)
-		tier_seen_note(&d->seen, run->first, run->end);
-	return bad;
-}
-
 static void local_done(struct source_request *request, int result)
 {
 	struct part *part = request->arg;
@@ -413,7 +371,9 @@ static void local_done(struct source_request *request, int result)
 		tier_store_failed(&d->store, part->run.first, part->run.end,
 				  result);
 	else
-		bad = check_part(d, part);
+		bad = check_pages(d, &part->run,
+				  (struct walk){ request->iov, 0 },
+				  r->sums + (part->run.first - r->first));
 	if (bad.first < bad.end) {
 		read_again(part, &bad);
 		return;
@@ -836,7 +796,6 @@ static void close_tier(struct disk_source *d)
 static void free_tier(struct disk_source *d)
 {
 	disk_fill_fini(&d->fill);
-	tier_seen_fini(&d->seen);
 	tier_store_close(&d->store);
 	pthread_mutex_destroy(&d->lock);
 }
@@ -909,7 +868,6 @@ static int open_tier(struct disk_source *d, const struct source_options *o,
 		return r;
 	}
 	pthread_mutex_init(&d->lock, NULL);
-	tier_seen_init(&d->seen, d->store.index.num_pages);
 	r = open_local(d);
 	if (r)
 		free_tier(d);

@@ -4,11 +4,10 @@
  * local disk, also after the process has ended. If the whole object is there,
  * reads are those of a local file.
  *
- * Each page is compared with its checksum when the process reads it from the
- * disk for the first time, and each time it reads it out of the page cache. A
+ * Each page is compared with its checksum each time it is read from the tier. A
  * page that is damaged, or that the disk fails to read, is read from the inner
  * source instead. A reader gets the right bytes whatever the directory
- * contains when it is opened.
+ * contains.
  *
  * Readers never wait for writes: a thread writes copies of what they read
  * (disk_fill.h). While pages are missing, requests are extended to
