@@ -34,6 +34,9 @@ enum {
 	/* Concurrent reads for waiting readers. Each needs memory of its own,
 	   and a batch may have millions of samples. */
 	READS_MAX = 256,
+	/* Without windows, a reader is read ahead by this part of its share, or
+	   of half of it. The rest keeps samples of the next epoch. */
+	AHEAD = 4,
 	/* The part of the cache that the plan leaves free: 1/8. Unfinished
 	   reads may have as much. */
 	SPARE = 8,
@@ -90,16 +93,30 @@ static bool is_silent(const struct reader *r, int64_t now)
 	return now - r->last_ns > idle_ns;
 }
 
-/* Returns the number of readers that share the cache with this one. The loader
-   of a mount opens one small batch to learn about the fields; such a reader
-   needs no share. */
-static uint64_t count_sharing(const struct plan *p, const struct reader *with)
+/* Returns whether two jobs of one spec use the same samples at about the same
+   time. */
+static bool is_beside(const struct reader *a, const struct reader *b)
+{
+	uint64_t near = max_u64(a->spec.window, READER_LAG * a->spec.batch);
+	uint64_t at = a->top * a->spec.batch, other = b->top * a->spec.batch;
+
+	return a->ds == b->ds && a->epoch == b->epoch &&
+	       max_u64(at, other) - min_u64(at, other) <= near &&
+	       spec_equal(&a->spec, &b->spec);
+}
+
+/* Returns the number of readers that share the cache with this one, with those
+   beside it or without. The loader of a mount opens one small batch to learn
+   about the fields; such a reader needs no share. */
+static uint64_t count_sharing(const struct plan *p, const struct reader *with,
+			      bool beside)
 {
 	const struct reader *r = p->readers;
 	uint64_t n = 1;
 
 	for (size_t i = 0; i < p->num_readers; i++, r++)
-		n += r != with && !r->is_silent && r->opened > FEW;
+		n += r != with && !r->is_silent && r->opened > FEW &&
+		     (beside || !is_beside(r, with));
 	return n;
 }
 
@@ -464,16 +481,50 @@ static int fetch_run(struct plan *p, const struct wish *w)
 	return result;
 }
 
-/* The number of positions whose samples a reader may have in the cache: silent
-   readers leave their part to the others. Another part is left for batches that
-   are being collated. A rank needs one in so many of them. */
-static uint64_t share_of(const struct plan *p, const struct reader *r)
+/* Returns the number of positions whose samples fit into a part of the cache
+   for so many readers. Another part is left for batches that are being
+   collated. A rank needs one in so many positions. */
+static uint64_t share_of(const struct plan *p, const struct reader *r,
+			 uint64_t readers)
 {
 	/* Values begin and end within pages. */
-	uint64_t samples = (p->room - p->room / SPARE) / count_sharing(p, r) /
+	uint64_t samples = (p->room - p->room / SPARE) / readers /
 			   (r->weight + ARENA_FRAME);
 
 	return samples * max_u64(1, reader_step(r));
+}
+
+static double missing_of(const struct reader *r)
+{
+	return r->missing > missing_least ? r->missing : missing_least;
+}
+
+/* Returns whether reads take so long that many must be in flight. */
+static bool is_far(const struct source *source)
+{
+	return source_prefetches(source) || source_depth(source) > SOURCE_DEPTH;
+}
+
+/*
+ * Returns the positions to read ahead that keep the source busy. Samples that
+ * the cache has need neither requests nor room. But if the window fits, it has
+ * to fit beyond these positions, too; otherwise its blocks would be read in
+ * pieces.
+ */
+static uint64_t least_reach(const struct reader *r, uint64_t share,
+			    uint64_t taken, uint64_t readers)
+{
+	const struct source *source = r->ds->source;
+	uint64_t step = max_u64(1, reader_step(r));
+	uint64_t depth = step * source_depth(source) / readers;
+	uint64_t deep;
+
+	depth = min_u64(share / 4, depth);
+	deep = (uint64_t)((double)depth / missing_of(r));
+	if (share < taken)
+		return deep;
+	return is_far(source) ? max_u64(depth, min_u64(deep, share - taken))
+			      : depth;
 }
 
 /*
@@ -483,40 +534,39 @@ static uint64_t share_of(const struct plan *p, const struct reader *r)
  */
 static uint64_t reach_of(const struct plan *p, const struct reader *r)
 {
+	uint64_t readers = count_sharing(p, r, true), room;
 	uint64_t step = max_u64(1, reader_step(r));
+	uint64_t share = share_of(p, r, readers);
 	uint64_t want = r->spec.window + p->ahead / r->weight * step;
-	uint64_t room = share_of(p, r), least;
+	uint64_t taken = r->spec.window + 2 * r->spec.batch;
+	/* A late answer of a server must not stop all readers. */
+	uint64_t part = is_far(r->ds->source) ? share : share / 2;
 
-	/* If the window does not fit, keep at least the source busy. Samples
-	   that the cache has need no more room. */
-	least = min_u64(room / 4, step * source_depth(r->ds->source));
-	least = (uint64_t)((double)least / (r->missing > missing_least
-						    ? r->missing
-						    : missing_least));
+	if (r->spec.window)
+		room = part - min_u64(part, taken);
+	else
+		room = part / AHEAD;
+	room = max_u64(room, least_reach(r, share, taken, readers));
 	/* The order has not determined later samples yet. */
 	if (r->spec.draws)
 		want = min_u64(want, DRAWS_POSITIONS / 2);
-	if (r->spec.window)
-		room -= min_u64(room, r->spec.window + 2 * r->spec.batch);
-	else
-		room /= 4;
-	want = min_u64(min_u64(want, max_u64(room, least)), trust_in(r));
+	want = min_u64(min_u64(want, room), trust_in(r));
 	return max_u64(r->spec.batch, want);
 }
 
-/*
- * Returns the horizon of a reader: chunks that are needed later can wait. While
- * a window is read, the cache holds up to three quarters of it, because some
- * runs are not begun yet and others are used up.
- */
+/* Returns the horizon of a reader: chunks that are needed later can wait. */
 static uint64_t horizon_of(const struct plan *p, const struct reader *r)
 {
 	uint64_t end =
 		r->base + r->weight * (r->passed * r->samples + end_of(r));
 	uint64_t far = reach_of(p, r) + r->spec.window;
+	uint64_t share = share_of(p, r, count_sharing(p, r, false));
 
-	far = min_u64(far, share_of(p, r));
-	return min_u64(end, place_of(r) + r->weight * far);
+	/* Jobs beside each other use one window, but if it does not fit, the
+	   room keeps what those behind will use. */
+	if (share <= r->spec.window)
+		share = share_of(p, r, count_sharing(p, r, true));
+	return min_u64(end, place_of(r) + r->weight * min_u64(far, share));
 }
 
 /*
