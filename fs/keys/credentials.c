@@ -162,7 +162,10 @@ static void report(struct credentials *c, int r, const char *why)
 	if (!is_valid(c) && r != -EAGAIN)
 		log_error(c->log, "%s: %s", c->name, why);
 	else if (!is_valid(c))
-		log_warning(c->log, "%s: no credentials yet: %s", c->name, why);
+		log_warning(c->log,
+			    "%s: no credentials yet: %s: beton-remote(7) lists "
+			    "where they may come from",
+			    c->name, why);
 	else if (c->session.expires)
 		log_warning(c->log,
 			    "%s: cannot renew the credentials, which are valid "

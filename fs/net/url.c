@@ -407,7 +407,8 @@ static int parse_literal(const struct scheme *scheme, struct url *url,
 	if (r)
 		return r;
 	if (!*url->key)
-		return refuse(why, "there is no object behind the bucket");
+		return refuse(why, "the URL names no object: write "
+				   "SCHEME://BUCKET/KEY");
 	if (strlen(url->key) > URL_KEY_MAX)
 		return refuse(why, "the key is longer than 1024 bytes");
 	if (!query || !query[1])
@@ -552,8 +553,11 @@ static int parse_endpoint(const char *text, struct base *base,
 	size_t size;
 	int r = url_parse(text, &url, reason);
 
-	if (r == -EINVAL)
+	if (r == -EINVAL && url_is(text))
 		snprintf(why, URL_WHY_SIZE, "endpoint: %.180s", reason);
+	else if (r == -EINVAL)
+		r = refuse(why, "endpoint: expected http://HOST or "
+				"https://HOST");
 	else if (!r && (url.scheme > URL_HTTPS || url.query || url.userinfo))
 		r = refuse(why, "endpoint: expected http:// or https:// with "
 				"neither user nor query");

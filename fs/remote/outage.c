@@ -55,6 +55,6 @@ void outage_gives_up(struct outage *o, int64_t now, uint64_t off, uint64_t size,
 	else
 		log_error(
 			o->log,
-			"%s: %s: no answer for %.1f s: reads fail until the server answers",
+			"%s: %s: failed for %.1f s: reads fail until a request succeeds",
 			o->name, why, seconds_since(o, now));
 }

@@ -98,7 +98,7 @@ static enum pin_verdict read_extent(const struct http_answer *a, uint64_t off,
 	if (!a->has_length || off || a->length > size)
 		return say(
 			PIN_REFUSED, why,
-			"the server ignores Range and sends the whole object: a dataset needs a server of ranges");
+			"the server ignores Range and sends the whole object: use a server that answers requests for ranges, such as nginx");
 	*out = (struct extent){ 0, a->length ? a->length - 1 : 0, a->length };
 	return PIN_OK;
 }

@@ -65,8 +65,8 @@ static inline uint64_t source_table_memory(uint64_t cache_size)
 	ROW(disk, disk, SOURCE_PATH, "DIR",                                    \
 	    "Keep a copy of what is read from a URL in DIR")                   \
 	ROW(disk_size, disk_size, SOURCE_SIZE, "SIZE",                         \
-	    "Limit the copies in DIR to SIZE (default: 95 % of the\n"          \
-	    "file system)")                                                    \
+	    "Limit the copies in DIR to SIZE (default: until 5 % of\n"          \
+	    "its file system is free)")                                        \
 	ROW(header, header, SOURCE_PATH, "FILE",                               \
 	    "Send the HTTP headers in FILE, one per line, with each\n"         \
 	    "request")                                                         \

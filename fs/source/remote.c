@@ -410,7 +410,7 @@ static void fail_to_begin(struct fetch *f, int error)
 	f->waits_for_keys = true;
 	try_again(f, &(struct failure){
 			     .error = -EACCES,
-			     .why = "the credentials have not been renewed yet",
+			     .why = "there are no valid credentials",
 			     .after_s = 1 });
 }
 

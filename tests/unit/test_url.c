@@ -150,9 +150,9 @@ static void keys_are_literal(void)
 		  "https://storage.googleapis.com/bbb/a%3FversionId%3D1" },
 		{ "s3://", "!there is no bucket" },
 		{ "s3:///a", "!there is no bucket" },
-		{ "s3://bbb", "!there is no object" },
-		{ "s3://bbb/", "!there is no object" },
-		{ "s3://bbb/?versionId=1", "!there is no object" },
+		{ "s3://bbb", "!the URL names no object" },
+		{ "s3://bbb/", "!the URL names no object" },
+		{ "s3://bbb/?versionId=1", "!the URL names no object" },
 		{ "s3://../a", "!the bucket's name" },
 		{ "s3://b:1/a", "!the bucket's name" },
 		{ "s3://b%41/a", "!the bucket's name" },
@@ -232,7 +232,7 @@ static void buckets_have_places(void)
 				     .style = URL_STYLE_VIRTUAL },
 		 "!addressing style virtual: the endpoint");
 	check_at("bbb", (struct url_place){ .endpoint = "h:9000" },
-		 "!endpoint: the scheme");
+		 "!endpoint: expected http");
 	check_at("bbb", (struct url_place){ .endpoint = "s3://h/x" },
 		 "!endpoint: expected");
 	check_at("bbb", (struct url_place){ .endpoint = "http://u:p@h" },

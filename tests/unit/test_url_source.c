@@ -671,7 +671,7 @@ static void test_outage(void)
 	/* If no attempt fell into the second half, there is no first line. */
 	is_out = h.lines == 2;
 	CHECK(h.lines <= 2 && (!is_out || heard_has(&h, "trying again for")));
-	CHECK(heard_has(&h, is_out ? "no answer for" : "read of 1000 bytes"));
+	CHECK(heard_has(&h, is_out ? "failed for" : "read of 1000 bytes"));
 	CHECK(source_net_stats(source, &stats));
 	CHECK(stats.failures == 1 && stats.retries > 3);
 	CHECK(stats.is_out == is_out);

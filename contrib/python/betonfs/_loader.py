@@ -128,9 +128,10 @@ class Loader(Epochs):
     Parameters
     ----------
     path
-        The ``.beton`` file, or the directory of a dataset on a mount. A list
-        of files with the same fields, or a pattern such as "train-*.beton", is
-        one dataset. The order of its files is that of betonfs(8).
+        The ``.beton`` file, its URL as in beton-remote(7), or the directory of
+        a dataset on a mount. A list of files with the same fields, or a pattern
+        such as "train-*.beton", is one dataset. The order of its files is that
+        of betonfs(8).
     batch_size
         Samples per batch (default: 256).
     order

@@ -43,8 +43,11 @@ def _storage_value(key: str, value: Any) -> str:
     if isinstance(value, bool):
         return f"{key}=true" if value else f"{key}=false"
     if not isinstance(value, (str, int, os.PathLike)):
-        raise TypeError(f"storage_options={{{key!r}: {shown(value)}}}: a text, "
-                        "a whole number or a bool")
+        # Not the value, which may be a secret.
+        kind = type(value).__name__
+        raise TypeError(f"storage_options: {key}: the value is a {kind}; pass "
+                        "a text, a whole number or a bool, and only options "
+                        "of beton-remote(7)")
     text = os.fspath(value) if isinstance(value, os.PathLike) else str(value)
     return f"{key}=" + text.replace(",", r"\,")
 

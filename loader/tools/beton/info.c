@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "fs/dataset/joined.h"
+#include "fs/net/url.h"
 #include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -362,11 +363,12 @@ static int print_spec(struct subject *s, const struct info_options *o)
 static void print_human(struct subject *s)
 {
 	typedef unsigned long long ull;
+	cleanup_free char *shown = url_visible(s->path);
 	struct on_disk o;
 	json_t *f;
 	size_t i;
 
-	name_print(stdout, s->path);
+	name_print(stdout, shown ? shown : "dataset");
 	printf(": %llu samples, %llu bytes, %llu pages of %llu bytes\n",
 	       (ull)number(s, "samples"), (ull)number(s, "file_size"),
 	       (ull)number(s, "pages"), (ull)number(s, "page_size"));
