@@ -30,7 +30,8 @@ class Options(ctypes.Structure):
                 ("interrupted", ctypes.c_void_p),
                 ("interrupted_arg", ctypes.c_void_p),
                 ("no_padding", ctypes.c_bool),
-                ("verify", ctypes.c_uint64)]
+                ("verify", ctypes.c_uint64),
+                ("storage_options", ctypes.c_char_p)]
 
 
 class Tensor(ctypes.Structure):
