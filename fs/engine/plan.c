@@ -506,25 +506,24 @@ static bool is_far(const struct source *source)
 }
 
 /*
- * Returns the positions to read ahead that keep the source busy. Samples that
- * the cache has need neither requests nor room. But if the window fits, it has
- * to fit beyond these positions, too; otherwise its blocks would be read in
- * pieces.
+ * Returns the positions to read ahead that keep a slow source busy. Samples
+ * that the cache has need neither requests nor room. But if the window fits, it
+ * has to fit beyond these positions, too; otherwise its blocks would be read in
+ * pieces. For local files, a batch is enough.
  */
 static uint64_t least_reach(const struct reader *r, uint64_t share,
 			    uint64_t taken, uint64_t readers)
 {
 	const struct source *source = r->ds->source;
-	uint64_t step = max_u64(1, reader_step(r));
-	uint64_t depth = step * source_depth(source) / readers;
-	uint64_t deep;
+	uint64_t step = max_u64(1, reader_step(r)), depth, deep;
 
+	if (!is_far(source))
+		return 0;
+	depth = step * source_depth(source) / readers;
 	depth = min_u64(share / 4, depth);
 	deep = (uint64_t)((double)depth / missing_of(r));
-	if (share < taken)
-		return deep;
-	return is_far(source) ? max_u64(depth, min_u64(deep, share - taken))
-			      : depth;
+	return share < taken ? deep
+			     : max_u64(depth, min_u64(deep, share - taken));
 }
 
 /*
@@ -776,12 +775,11 @@ static void take_near(struct reader *r, unsigned k, uint64_t end,
 		      struct stretch *c)
 {
 	uint64_t depth = source_depth(r->ds->source);
-	unsigned most = (unsigned)min_u64(max_u64(STRETCH, 2 * depth),
-					  RECORDS_AHEAD);
+	unsigned most =
+		(unsigned)min_u64(max_u64(STRETCH, 2 * depth), RECORDS_AHEAD);
 
 	c->num_near = 0;
-	if (!source_prefetches(r->ds->source) ||
-	    r->records >= c->to)
+	if (!source_prefetches(r->ds->source) || r->records >= c->to)
 		return;
 	r->records = max_u64(r->records, r->ahead);
 	c->num_near = take_samples(r, k, &r->records, end, c->near, most);
