@@ -649,28 +649,33 @@ static int open_regular(const char *path, struct stat *st, int *fd)
 }
 
 /* Returns why a path cannot be opened, and the remedy. */
-static const char *open_error(const char *path, int r)
+static const char *open_error(int r)
 {
 	if (r == -BETON_ENOTBETON)
 		return "not a regular file";
 	if (r == -EISDIR)
 		return "a directory, and neither a .beton file nor a mount of betonfs; mkfs.beton makes a file of a directory of images";
-	if (r == -ENOENT && strstr(path, "://"))
-		return "no file, and no URL of a known scheme: expected http, https, s3, gs, az or file";
 	return strerror(-r);
 }
 
 static void log_failed_open(struct log *log, const char *path, int r)
 {
+	const char *host = strstr(path, "://");
 	struct rlimit files;
 
-	if (r == -EMFILE && !getrlimit(RLIMIT_NOFILE, &files))
+	/* The rest may contain a password. */
+	if (r == -ENOENT && host)
+		log_error(
+			log,
+			"%.*s://: no file, and no URL of a known scheme: expected http, https, s3, gs, az or file",
+			(int)(host - path), path);
+	else if (r == -EMFILE && !getrlimit(RLIMIT_NOFILE, &files))
 		log_error(
 			log,
 			"%s: the process has reached its limit of %llu open files: raise it with ulimit -n",
 			path, (unsigned long long)files.rlim_cur);
 	else
-		log_error(log, "%s: %s", path, open_error(path, r));
+		log_error(log, "%s: %s", path, open_error(r));
 }
 
 /* Returns NULL if memory is short. */

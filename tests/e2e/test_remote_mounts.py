@@ -125,6 +125,9 @@ def test_no_secret_is_shown(fuse, tmp_path, big, nginx):
                 assert SECRET not in path.read_text(errors="replace"), path
         assert SECRET not in (where / "dataset.json").read_text()
         assert SECRET not in printed()
+    printed = run(BETON, "info", url)
+    assert printed.stdout.startswith(server.url("big.beton") + ": ")
+    assert SECRET not in printed.stdout + printed.stderr
 
 
 def test_several_urls(fuse, tmp_path, parts, big, nginx):
@@ -193,7 +196,8 @@ def test_the_disk_tier_survives_a_mount(fuse, tmp_path, big, nginx):
     (["*.URL"], 32, "a URL has no wildcards"),
     (["none.URL"], 32, "404"),
     (["page.html"], 33, "not a .beton"),
-    (["hf://x/y.beton"], 32, "no URL of a known scheme"),
+    (["hf://x/y.beton"], 32, "hf://: no file, and no URL of a known scheme"),
+    ([f"htp://u:{SECRET}@x/y?{SECRET}"], 32, "no URL of a known scheme"),
     ([f"http://u:{SECRET}@127.0.0.1:1/*?{SECRET}"], 32, "no wildcards"),
 ])
 def test_wrong_mounts(fuse, tmp_path, big, nginx, words, code, message):
