@@ -17,6 +17,10 @@ enum {
 	/* libcurl passes 16 KiB at most to a callback, but receives more. */
 	BUFFER_SIZE = 128 << 10,
 	CONNECT_MS = 5000,
+	/* Fewer bytes of an answer do not count as progress, so that a server
+	   cannot keep a read by a byte now and then. */
+	PROGRESS_MIN = 256,
+	TRAILERS_MAX = 16 << 10,
 };
 
 struct net_job *job_new(const struct curl_api *curl)
@@ -59,16 +63,31 @@ static int64_t sent_at(struct net_job *job)
 	return t->sent_ns;
 }
 
-static void note_bytes(struct net_job *job, size_t size)
+static void note_progress(struct net_job *job)
+{
+	job->transfer->last_ns = clock_ns();
+	job->unnoted = 0;
+}
+
+static void note_wire(struct net_job *job, size_t size)
 {
 	struct net_transfer *t = job->transfer;
 
-	t->last_ns = clock_ns();
-	if (!t->first_ns) {
-		t->first_ns = t->last_ns;
-		sent_at(job);
-	}
 	t->wire_bytes += size;
+	if (t->first_ns)
+		return;
+	note_progress(job);
+	t->first_ns = t->last_ns;
+	sent_at(job);
+}
+
+/* A store that composes an upload sends single bytes meanwhile. */
+static void note_body(struct net_job *job, size_t size)
+{
+	note_wire(job, size);
+	job->unnoted += size;
+	if (job->transfer->method > NET_HEAD || job->unnoted >= PROGRESS_MIN)
+		note_progress(job);
 }
 
 static bool is_redirect(const struct net_transfer *t)
@@ -98,8 +117,16 @@ static void complete_head(struct net_job *job)
 	if (job->head_is_complete || is_passing(t))
 		return;
 	job->head_is_complete = true;
+	note_progress(job);
 	if (t->head)
 		job->stopped = t->head(t);
+}
+
+/* Trailers follow the body. libcurl keeps them all in memory. */
+static size_t take_trailer(struct net_job *job, size_t size)
+{
+	job->trailers += size;
+	return job->trailers > TRAILERS_MAX ? 0 : size;
 }
 
 static size_t take_line(char *line, size_t one, size_t size, void *arg)
@@ -110,10 +137,9 @@ static size_t take_line(char *line, size_t one, size_t size, void *arg)
 	(void)one;
 	if (has_ended(job))
 		return 0;
-	note_bytes(job, size);
-	/* Trailers follow the body. */
+	note_wire(job, size);
 	if (job->head_is_complete)
-		return size;
+		return take_trailer(job, size);
 	http_line(&t->answer, line, size);
 	if (t->line)
 		t->line(t, line, size);
@@ -130,7 +156,7 @@ static size_t take_bytes(char *data, size_t one, size_t size, void *arg)
 	(void)one;
 	if (has_ended(job))
 		return 0;
-	note_bytes(job, size);
+	note_body(job, size);
 	if (!is_passing(t) && t->sink)
 		job->stopped = t->sink(t, data, size);
 	return has_ended(job) ? 0 : size;
@@ -284,6 +310,7 @@ int job_begin(struct net_job *job, struct net_transfer *t)
 	job->curl->easy_reset(job->easy);
 	job->transfer = t;
 	job->sent = 0;
+	job->unnoted = job->trailers = 0;
 	job->redirects = 0;
 	job->stopped = 0;
 	job->canceled = job->head_is_complete = false;
@@ -360,6 +387,7 @@ bool job_redirects(struct net_job *job)
 	if (!is_secure(url) && strncasecmp(url, "http:", 5))
 		return refuse_redirect(job, "a redirect to another protocol");
 	count_connections(job);
+	note_progress(job);
 	t->answer = (struct http_answer){ 0 };
 	set_lines(job, has_same_origin(t->url, url));
 	if (t->moved)

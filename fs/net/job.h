@@ -17,6 +17,8 @@ struct net_job {
 	struct curl_slist lines[NET_LINES_MAX + 4];
 	char error[CURL_ERROR_SIZE];
 	size_t sent; /* bytes of the body */
+	size_t unnoted; /* bytes of the answer since its last progress */
+	size_t trailers;
 	unsigned redirects;
 	int stopped; /* -errno of a callback or a limit */
 	bool canceled;

@@ -10,6 +10,8 @@
 /* A longer body of an error is not worth its connection. */
 enum { NOTE_READ_MAX = 64 << 10 };
 enum { CONNECT_MS = 5000 };
+/* Fewer bytes end no outage, and no time of failures. */
+enum { RECOVERED_MIN = 4 << 10 };
 
 static void add(atomic_uint_fast64_t *count, uint64_t n)
 {
@@ -89,6 +91,16 @@ static int take_note(struct attempt *a, const void *data, size_t size)
 	return a->note_read > NOTE_READ_MAX ? -EMSGSIZE : 0;
 }
 
+static void note_recovery(struct attempt *a, int64_t now)
+{
+	struct fetch *f = a->fetch;
+
+	if (f->got < f->size && f->got - f->failed_got < RECOVERED_MIN)
+		return;
+	f->failures = 0;
+	outage_ends(&a->peer->outage, now);
+}
+
 static int take_bytes(struct net_transfer *t, const void *data, size_t size)
 {
 	struct attempt *a = t->arg;
@@ -106,10 +118,8 @@ static int take_bytes(struct net_transfer *t, const void *data, size_t size)
 	scatter_append(&f->memory, (const char *)data + skip, size - skip);
 	f->got += size - skip;
 	a->at += size;
-	if (size > skip) {
-		f->failures = 0;
-		outage_ends(&a->peer->outage, t->last_ns);
-	}
+	if (size > skip)
+		note_recovery(a, t->last_ns);
 	depth_bytes(&a->peer->depth, t->last_ns, size);
 	return 0;
 }

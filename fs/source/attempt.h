@@ -71,7 +71,8 @@ struct fetch {
 	uint64_t got;
 	int64_t begin_ns;  /* when its first attempt began; 0: it waits */
 	int64_t wake_ns;   /* when its next attempt begins; 0: one runs */
-	int64_t failed_ns; /* the first failure since a byte; 0: none */
+	int64_t failed_ns; /* the first failure since some KiB; 0: none */
+	uint64_t failed_got;
 	unsigned failures; /* since a byte */
 	unsigned timeouts; /* of a server that is there */
 	unsigned num_attempts;

@@ -174,8 +174,10 @@ static void try_again(struct fetch *f, const struct failure *why)
 	int64_t now = clock_ns(), wake, last;
 	int64_t patience = patience_ns(r, why->is_there);
 
-	if (!f->failures++)
+	if (!f->failures++) {
 		f->failed_ns = now;
+		f->failed_got = f->got;
+	}
 	last = f->failed_ns + patience;
 	add(&r->peer.counts.retries, 1);
 	atomic_store(&r->peer.counts.last_error, -why->error);
@@ -343,6 +345,11 @@ static void judge(struct fetch *f, struct attempt *a, int result)
 	/* The other attempt continues. */
 	if (f->num_attempts && f->got < f->size && !is_conclusive(a, result))
 		return;
+	/* The answer may end badly after its last byte, such as by no end. */
+	if (f->got && f->got == f->size) {
+		finish(f, 0);
+		return;
+	}
 	if (leaves_detour(f, a, result))
 		return;
 	f->avoids_detour = false;

@@ -156,6 +156,36 @@ async def play_chunked(server, answer, fault, out):
     await server.send(answer, out, chunked=True)
 
 
+async def play_unended(server, answer, fault, out):
+    """All chunks but the last, which is empty."""
+    await server.send(answer, out, chunked=True, end=b"")
+    await asyncio.sleep(fault.get("seconds", 10))
+    raise Close
+
+
+async def play_trailers(server, answer, fault, out):
+    """Trailers without an end."""
+    await server.send(answer, out, chunked=True, end=b"0\r\n")
+    for _ in range(fault.get("lines", 10_000_000)):
+        out.write(b"X-Trailer: %b\r\n" % (b"x" * 1000))
+        await out.drain()
+    raise Close
+
+
+async def drip(out, text, seconds):
+    for _ in range(int(seconds / 0.2)):
+        out.write(text)
+        await out.drain()
+        await asyncio.sleep(0.2)
+    raise Close
+
+
+async def play_lines(server, answer, fault, out):
+    """A head without an end, for "seconds" (60)."""
+    out.write(b"HTTP/1.1 206 Partial Content\r\n")
+    await drip(out, b"X: y\r\n", fault.get("seconds", 60))
+
+
 async def play_redirect(server, answer, fault, out):
     """To "to", or to the same object at another name of this machine."""
     to = fault.get("to") or f"http://localhost:{server.port}{server.target}"
@@ -264,9 +294,10 @@ class Server:
         common["Content-Range"] = f"bytes {first}-{last}/{total}"
         return Answer(206, common, path, first, last - first + 1)
 
-    async def send(self, answer, out, only=None, pause=None, chunked=False):
+    async def send(self, answer, out, only=None, pause=None, chunked=False,
+                   end=b"0\r\n\r\n"):
         """`only`: so many bytes of the body. `pause`: (after bytes, seconds).
-        """
+        `end`: the last bytes if it is chunked."""
         is_head = self.method == "HEAD"
         size = answer.size if answer.path else len(answer.body)
         if chunked:
@@ -295,7 +326,7 @@ class Server:
             if only is not None and sent >= only:
                 break
         if chunked:
-            out.write(b"0\r\n\r\n")
+            out.write(end)
         await out.drain()
 
     # --- connections ---

@@ -30,6 +30,8 @@ TRANSIENT = {
     "stalled": {"kind": "stall", "seconds": 5},
     "slow": {"kind": "slow", "seconds": 2},
     "chunked": {"kind": "chunked"},
+    "trailers without an end": {"kind": "trailers"},
+    "lines without an end": {"kind": "lines"},
     "redirected": {"kind": "redirect"},
     "closed after it": {"kind": "last"},
     "garbage": {"kind": "garbage"},
@@ -74,6 +76,13 @@ def test_all_kinds_together(data, whole, faulty, seed, tmp_path):
     server = faulty(pathlib.Path(data.path).parent, seed=seed, faults=[
         {"share": 0.01, **f, **({"seconds": 2} if f["kind"] == "stall" else {})}
         for f in TRANSIENT.values()])
+    assert dump(server.url("large.beton"), tmp_path / "far") == whole
+
+
+def test_an_answer_is_complete_with_its_last_byte(data, whole, faulty,
+                                                  tmp_path):
+    server = faulty(pathlib.Path(data.path).parent,
+                    faults=[{"from": 0, "kind": "unended", "seconds": 0}])
     assert dump(server.url("large.beton"), tmp_path / "far") == whole
 
 
