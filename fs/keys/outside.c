@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "fs/net/secret.h"
+#include "fs/util/child.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 
@@ -174,26 +175,6 @@ static bool split(char *line, char *words[WORDS_MAX])
 	return n;
 }
 
-/* Resets the signals, which this thread blocks, to those of a new process, in a
-   group of its own. */
-static int set_attributes(posix_spawnattr_t *a)
-{
-	sigset_t none, all;
-	int r;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	r = posix_spawnattr_setsigmask(a, &none);
-	if (!r)
-		r = posix_spawnattr_setsigdefault(a, &all);
-	if (!r)
-		r = posix_spawnattr_setpgroup(a, 0);
-	return r ? r
-		 : posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGMASK |
-						       POSIX_SPAWN_SETSIGDEF |
-						       POSIX_SPAWN_SETPGROUP);
-}
-
 static int spawn(char *const words[], int out, pid_t *pid)
 {
 	posix_spawn_file_actions_t files;
@@ -207,7 +188,7 @@ static int spawn(char *const words[], int out, pid_t *pid)
 	if (!r)
 		r = posix_spawn_file_actions_adddup2(&files, out, 1);
 	if (!r)
-		r = set_attributes(&attributes);
+		r = child_attributes(&attributes);
 	if (!r)
 		r = posix_spawnp(pid, words[0], &files, &attributes, words,
 				 environ);

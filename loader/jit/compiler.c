@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "fs/util/bytes.h"
+#include "fs/util/child.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 #include "loader/jit/build_dir.h"
@@ -175,27 +176,6 @@ static char **make_environment(void)
 }
 
 /*
- * Resets the signals, which this thread may block, to those of a new process.
- */
-static int set_attributes(posix_spawnattr_t *a)
-{
-	sigset_t none, all;
-	int r;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	r = posix_spawnattr_setsigmask(a, &none);
-	if (!r)
-		r = posix_spawnattr_setsigdefault(a, &all);
-	if (!r)
-		r = posix_spawnattr_setpgroup(a, 0);
-	return r ? r
-		 : posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGMASK |
-						       POSIX_SPAWN_SETSIGDEF |
-						       POSIX_SPAWN_SETPGROUP);
-}
-
-/*
  * The compiler works in its directory, since a path to it could come to name
  * another one.
  */
@@ -228,7 +208,7 @@ static int spawn(struct run *run, const struct compiler *c, int out)
 	if (!r)
 		r = set_files(&files, run->dir.fd, out);
 	if (!r)
-		r = set_attributes(&attributes);
+		r = child_attributes(&attributes);
 	if (!r)
 		r = posix_spawn(&run->pid, c->path, &files, &attributes,
 				(char *const *)(uintptr_t)args, environment);
