@@ -340,6 +340,7 @@ uint32_t crc32c_by_table(uint32_t crc, const void *bytes, size_t size)
 
 #ifdef __x86_64__
 #	define CPU_TARGET __attribute__((target("sse4.2,pclmul")))
+#	define crc_of_word _mm_crc32_u64
 
 /*
  * An instruction takes three cycles, and one can start in each. Therefore
@@ -394,25 +395,6 @@ CPU_TARGET static uint32_t by_instructions(uint32_t crc, const uint8_t *p,
 	return ~(uint32_t)state;
 }
 
-/* Three chains, because an instruction of one waits for the one before. */
-CPU_TARGET static void three_by_instructions(uint32_t crc[3],
-					     const uint8_t *const bytes[3],
-					     size_t size)
-{
-	const uint8_t *a = bytes[0], *b = bytes[1], *c = bytes[2];
-	uint64_t x = ~crc[0], y = ~crc[1], z = ~crc[2];
-	size_t i = 0;
-
-	for (; i + 8 <= size; i += 8) {
-		x = _mm_crc32_u64(x, load64(a + i));
-		y = _mm_crc32_u64(y, load64(b + i));
-		z = _mm_crc32_u64(z, load64(c + i));
-	}
-	crc[0] = by_instructions(~(uint32_t)x, a + i, size - i);
-	crc[1] = by_instructions(~(uint32_t)y, b + i, size - i);
-	crc[2] = by_instructions(~(uint32_t)z, c + i, size - i);
-}
-
 #elif defined(__aarch64__)
 /* clang 14 declares the functions of arm_acle.h for the whole file or not. */
 #	ifdef __clang__
@@ -441,25 +423,10 @@ CPU_TARGET static uint32_t by_instructions(uint32_t crc, const uint8_t *p,
 	return ~crc;
 }
 
-CPU_TARGET static void three_by_instructions(uint32_t crc[3],
-					     const uint8_t *const bytes[3],
-					     size_t size)
-{
-	const uint8_t *a = bytes[0], *b = bytes[1], *c = bytes[2];
-	uint32_t x = ~crc[0], y = ~crc[1], z = ~crc[2];
-	size_t i = 0;
-
-	for (; i + 8 <= size; i += 8) {
-		x = crc_of_word(x, load64(a + i));
-		y = crc_of_word(y, load64(b + i));
-		z = crc_of_word(z, load64(c + i));
-	}
-	crc[0] = by_instructions(~x, a + i, size - i);
-	crc[1] = by_instructions(~y, b + i, size - i);
-	crc[2] = by_instructions(~z, c + i, size - i);
-}
-
 #else
+#	define CPU_TARGET
+#	define crc_of_word table_word
+
 static bool has_instructions(void)
 {
 	return false;
@@ -469,14 +436,26 @@ static uint32_t by_instructions(uint32_t crc, const uint8_t *p, size_t size)
 {
 	return crc32c_by_table(crc, p, size);
 }
-
-static void three_by_instructions(uint32_t crc[3],
-				  const uint8_t *const bytes[3], size_t size)
-{
-	for (unsigned i = 0; i < 3; i++)
-		crc[i] = crc32c_by_table(crc[i], bytes[i], size);
-}
 #endif
+
+/* Three chains, because an instruction of one waits for the one before. */
+CPU_TARGET static void three_by_instructions(uint32_t crc[3],
+					     const uint8_t *const bytes[3],
+					     size_t size)
+{
+	const uint8_t *a = bytes[0], *b = bytes[1], *c = bytes[2];
+	uint64_t x = ~crc[0], y = ~crc[1], z = ~crc[2];
+	size_t i = 0;
+
+	for (; i + 8 <= size; i += 8) {
+		x = crc_of_word(x, load64(a + i));
+		y = crc_of_word(y, load64(b + i));
+		z = crc_of_word(z, load64(c + i));
+	}
+	crc[0] = by_instructions(~(uint32_t)x, a + i, size - i);
+	crc[1] = by_instructions(~(uint32_t)y, b + i, size - i);
+	crc[2] = by_instructions(~(uint32_t)z, c + i, size - i);
+}
 
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
 {
