@@ -10,7 +10,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/clock.h"
 
-enum { POLL_MS = 100, CONNECT_MS = 10000 };
+enum { POLL_MS = 100 };
 
 struct waited {
 	struct net_task start;
@@ -39,6 +39,13 @@ static int take_bytes(struct net_transfer *t, const void *data, size_t size)
 	memcpy(e->text + e->text_size, data, n);
 	e->text_size += n;
 	return e->begins && n < size ? -ENOBUFS : 0;
+}
+
+static int pass_bytes(struct net_transfer *t, const void *data, size_t size)
+{
+	const struct exchange *e = ((struct waited *)t->arg)->exchange;
+
+	return e->sink(e->sink_arg, data, size);
 }
 
 static void take_line(struct net_transfer *t, const char *line, size_t size)
@@ -134,10 +141,14 @@ static struct net_transfer transfer_of(const struct exchange *e,
 		.userinfo = e->userinfo,
 		.netrc = e->netrc,
 		.fresh = e->fresh,
-		.connect_ms = CONNECT_MS,
+		.direct = e->direct,
+		.no_redirects = e->no_redirects,
+		.connect_ms =
+			e->connect_ms ? e->connect_ms : EXCHANGE_CONNECT_MS,
+		.first_byte_ms = e->first_byte_ms,
 		.stall_ms = e->stall_ms,
 		.line = e->line ? take_line : NULL,
-		.sink = take_bytes,
+		.sink = e->sink ? pass_bytes : take_bytes,
 		.done = end,
 		.arg = w,
 	};

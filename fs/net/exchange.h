@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One request and its small answer, for a thread that waits and may give up.
- * Unlike net_fetch(), it sends a large body on a slow line, and ends early.
+ * net_fetch() is one that does not give up.
  */
 #ifndef FS_NET_EXCHANGE_H
 #define FS_NET_EXCHANGE_H
@@ -18,6 +18,7 @@ typedef int exchange_poll(void *arg);
 
 enum {
 	EXCHANGE_TEXT_MAX = 64 << 10, /* of a body; the rest is dropped */
+	EXCHANGE_CONNECT_MS = 10000,
 };
 
 struct exchange {
@@ -30,8 +31,16 @@ struct exchange {
 	const char *userinfo; /* "USER:PASSWORD", or NULL */
 	bool netrc;
 	bool fresh;
-	bool begins;	   /* end after EXCHANGE_TEXT_MAX bytes of the body */
-	unsigned stall_ms; /* without any byte */
+	bool direct;
+	bool no_redirects;
+	bool begins;	     /* end after EXCHANGE_TEXT_MAX bytes of the body */
+	unsigned connect_ms; /* 0: EXCHANGE_CONNECT_MS */
+	unsigned first_byte_ms; /* 0: no limit */
+	unsigned stall_ms;	/* without any byte */
+	/* Takes the body instead of `text`, on the thread of the net: 0 or
+	   -errno, which ends the transfer. Or NULL. */
+	int (*sink)(void *sink_arg, const void *bytes, size_t size);
+	void *sink_arg;
 	/* A line of the answer's head, on the thread of the net. Or NULL. */
 	void (*line)(void *line_arg, const char *line, size_t size);
 	void *line_arg;
