@@ -11,7 +11,6 @@
 #include "fs/files/paths.h"
 #include "fs/source/disk.h"
 #include "fs/source/disk.h"
-#include "fs/source/net_stats.h"
 #include "fs/source/open.h"
 #include "fs/source/tables.h"
 #include "fs/util/bytes.h"
@@ -329,65 +328,6 @@ void dataset_close(struct dataset *ds)
 const char *dataset_path(const struct dataset *ds)
 {
 	return ds->source->path;
-}
-
-void dataset_pause(struct dataset *ds)
-{
-	for (size_t i = 0; i < ds->num_parts; i++)
-		source_pause(ds->parts[i].ds->source);
-	source_pause(ds->source);
-}
-
-bool dataset_needs_program(const struct dataset *ds)
-{
-	for (size_t i = 0; i < ds->num_parts; i++) {
-		if (source_needs_program(ds->parts[i].ds->source))
-			return true;
-	}
-	return source_needs_program(ds->source);
-}
-
-static void add_net_stats(struct source_net_stats *to,
-			  const struct source_net_stats *s)
-{
-	to->rate += s->rate;
-	to->latency_ns = max_u64(to->latency_ns, s->latency_ns);
-	to->latency_p50_ns = max_u64(to->latency_p50_ns, s->latency_p50_ns);
-	to->latency_p99_ns = max_u64(to->latency_p99_ns, s->latency_p99_ns);
-	to->in_flight += s->in_flight;
-	to->waiting += s->waiting;
-	to->depth += s->depth;
-	to->target_bytes += s->target_bytes;
-	to->requests += s->requests;
-	to->connections += s->connections;
-	to->retries += s->retries;
-	to->stalls += s->stalls;
-	to->hedges += s->hedges;
-	to->hedge_bytes += s->hedge_bytes;
-	to->throttled += s->throttled;
-	to->wire_bytes += s->wire_bytes;
-	to->payload_bytes += s->payload_bytes;
-	to->failures += s->failures;
-	to->is_stale |= s->is_stale;
-	to->is_out |= s->is_out;
-	to->last_error = s->last_error ? s->last_error : to->last_error;
-}
-
-bool dataset_net_stats(const struct dataset *ds, struct source_net_stats *out)
-{
-	struct source_net_stats one;
-	bool any = false;
-
-	*out = (struct source_net_stats){ 0 };
-	if (!ds->num_parts)
-		return source_net_stats(ds->source, out);
-	for (size_t i = 0; i < ds->num_parts; i++) {
-		if (!source_net_stats(ds->parts[i].ds->source, &one))
-			continue;
-		add_net_stats(out, &one);
-		any = true;
-	}
-	return any;
 }
 
 bool dataset_tier_stats(const struct dataset *ds, struct disk_stats *out)

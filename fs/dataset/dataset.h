@@ -101,18 +101,6 @@ void dataset_hash(uint64_t hash[2], const uint8_t *bytes, size_t size);
 /* For messages: URLs have neither users nor queries. */
 const char *dataset_path(const struct dataset *ds);
 
-/* Stops the threads of its sources until the next request: before a sandbox. */
-void dataset_pause(struct dataset *ds);
-
-/* Whether a source has to start programs later: see source.h. */
-bool dataset_needs_program(const struct dataset *ds);
-
-struct source_net_stats;
-
-/* Adds up the figures of its sources that read over a network; of times it
-   takes the longest. Returns false if there are none. */
-bool dataset_net_stats(const struct dataset *ds, struct source_net_stats *out);
-
 struct disk_stats;
 
 /* Adds up the figures of the disk tiers of its sources. Returns false if there

@@ -317,7 +317,7 @@ static int choose_programs(struct served *s)
 		s->opts->sandbox && !strcmp(s->opts->sandbox, "sandbox");
 	size_t i = 0;
 
-	while (i < num_served(s) && !dataset_needs_program(s->datasets[i].ds))
+	while (i < num_served(s) && !source_needs_program(s->datasets[i].ds->source))
 		i++;
 	if (i == num_served(s) || s->sandbox == SANDBOX_NONE)
 		return EXIT_OK;
@@ -375,7 +375,7 @@ int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 void served_pause(const struct served *s)
 {
 	for (size_t i = 0; i < num_served(s); i++)
-		dataset_pause(s->datasets[i].ds);
+		source_pause(s->datasets[i].ds->source);
 }
 
 bool served_is_remote(const struct served *s)

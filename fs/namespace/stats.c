@@ -465,7 +465,7 @@ static int look_at_networks(const struct stats *stats,
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		if ((subject->number && datasets[i] != subject->ds) ||
-		    !dataset_net_stats(datasets[i], &s))
+		    !source_net_stats(datasets[i]->source, &s))
 			continue;
 		to = &f->networks[f->num_networks++];
 		describe_network(to, datasets[i], &s);

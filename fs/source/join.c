@@ -415,6 +415,7 @@ static int join_descriptor(const struct source *source, uint64_t off,
 	return fd;
 }
 
+/* Adds up figures; of times it takes the longest. */
 static void add_net_stats(struct source_net_stats *to,
 			  const struct source_net_stats *s)
 {
@@ -424,8 +425,8 @@ static void add_net_stats(struct source_net_stats *to,
 	to->latency_p99_ns = max_u64(to->latency_p99_ns, s->latency_p99_ns);
 	to->in_flight += s->in_flight;
 	to->waiting += s->waiting;
-	to->depth = (unsigned)max_u64(to->depth, s->depth);
-	to->target_bytes = max_u64(to->target_bytes, s->target_bytes);
+	to->depth += s->depth;
+	to->target_bytes += s->target_bytes;
 	to->requests += s->requests;
 	to->connections += s->connections;
 	to->retries += s->retries;
@@ -439,6 +440,25 @@ static void add_net_stats(struct source_net_stats *to,
 	to->is_stale |= s->is_stale;
 	to->is_out |= s->is_out;
 	to->last_error = s->last_error ? s->last_error : to->last_error;
+}
+
+static void join_pause(struct source *source)
+{
+	const struct join_source *j = join_of(source);
+
+	for (size_t i = 0; i < j->num_pieces; i++)
+		source_pause(j->pieces[i].source);
+}
+
+static bool join_needs_program(const struct source *source)
+{
+	const struct join_source *j = join_of(source);
+
+	for (size_t i = 0; i < j->num_pieces; i++) {
+		if (source_needs_program(j->pieces[i].source))
+			return true;
+	}
+	return false;
 }
 
 static void join_halt(struct source *source)
@@ -491,6 +511,8 @@ static const struct source_ops join_ops = {
 	.best_read = join_best_read,
 	.prefetch = join_prefetch,
 	.descriptor = join_descriptor,
+	.pause = join_pause,
+	.needs_program = join_needs_program,
 	.halt = join_halt,
 	.net_stats = join_net_stats,
 	.close = join_close,

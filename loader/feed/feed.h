@@ -84,7 +84,7 @@ struct feed_ops {
 	/* Sends figures to the daemon's statistics. Only for the thread of
 	   fetch(), or the one that has joined it. NULL: there is no daemon. */
 	void (*report)(struct feed *feed, const struct rank_figures *figures);
-	/* As dataset_net_stats() and dataset_tier_stats(). Any thread. NULL:
+	/* As source_net_stats() and dataset_tier_stats(). Any thread. NULL:
 	   the feed reads no URL. */
 	bool (*network)(const struct feed *feed, struct source_net_stats *net,
 			struct disk_stats *tier);

@@ -221,7 +221,7 @@ static bool file_network(const struct feed *feed, struct source_net_stats *net,
 	const struct dataset *ds = ((const struct file_feed *)feed)->ds;
 
 	dataset_tier_stats(ds, tier);
-	return dataset_net_stats(ds, net);
+	return source_net_stats(ds->source, net);
 }
 
 /* The data of a server may take long. */
