@@ -580,9 +580,12 @@ static enum fault stall_later(struct server *s, unsigned index, uint64_t first)
 	return index ? FAULT_STALL : FAULT_NONE;
 }
 
-/* Requests that wait or run end when they are canceled, and all others when the
-   source is closed. */
-static void test_cancel(bool cancels)
+enum ending { BY_CLOSE, BY_CANCEL, BY_HALT };
+
+/* Requests that wait or run end when they are canceled, when a reader stops,
+   and all others when the source is closed. After a stop, those that follow end
+   as well. */
+static void test_ending(enum ending how)
 {
 	struct server s = { .size = SIZE,
 			    .etag = "\"v1\"",
@@ -601,47 +604,21 @@ static void test_cancel(bool cancels)
 		submit_one(source, &ones[i], MB + i * PART, PART, i % 3 == 0);
 	}
 	poll(NULL, 0, 50);
-	for (unsigned i = 0; i < MANY && cancels; i++)
+	for (unsigned i = 0; i < MANY && how == BY_CANCEL; i++)
 		source_cancel(source, &ones[i].q);
-	if (cancels)
+	if (how == BY_HALT)
+		source_halt(source);
+	if (how != BY_CLOSE)
 		source_wait_idle(&many.wait);
-	source_close(source);
-	source_wait_idle(&many.wait);
-	CHECK(atomic_load(&many.errors[ECANCELED]) == MANY);
-	for (unsigned i = 0; i < MANY; i++)
-		free(ones[i].buf);
-	source_wait_fini(&many.wait);
-	server_stop(&s);
-	free(ones);
-}
-
-/* Requests end when a reader stops, also those that follow. */
-static void test_halt(void)
-{
-	struct server s = { .size = SIZE,
-			    .etag = "\"v1\"",
-			    .script = stall_later };
-	struct one *ones = calloc(MANY, sizeof(*ones));
-	struct many many = { 0 };
-	struct source *source;
-	struct heard h;
-
-	CHECK(ones);
-	server_start(&s);
-	source = open_server(&s, &h, 20000);
-	source_wait_init(&many.wait);
-	for (unsigned i = 0; i < MANY; i++) {
-		ones[i].many = &many;
-		submit_one(source, &ones[i], MB + i * PART, PART, i % 3 == 0);
+	if (how == BY_HALT) {
+		CHECK(atomic_load(&many.errors[ECANCELED]) == MANY);
+		CHECK(read_range(source, MB, 1000) == -ECANCELED && !h.lines);
 	}
-	poll(NULL, 0, 50);
-	source_halt(source);
+	source_close(source);
 	source_wait_idle(&many.wait);
 	CHECK(atomic_load(&many.errors[ECANCELED]) == MANY);
-	CHECK(read_range(source, MB, 1000) == -ECANCELED && !h.lines);
 	for (unsigned i = 0; i < MANY; i++)
 		free(ones[i].buf);
-	source_close(source);
 	source_wait_fini(&many.wait);
 	server_stop(&s);
 	free(ones);
@@ -812,9 +789,9 @@ int main(void)
 	test_many();
 	test_hedge();
 	test_throttled();
-	test_cancel(true);
-	test_cancel(false);
-	test_halt();
+	test_ending(BY_CANCEL);
+	test_ending(BY_CLOSE);
+	test_ending(BY_HALT);
 	test_outage();
 	test_redirect();
 	test_expired_redirect();
