@@ -5,21 +5,41 @@
 
 #include "fs/util/bytes.h"
 
+/*
+ * Two products of rate and latency keep a link busy if answers arrive as fast
+ * as the link is. They do not: a connection waits for a round trip between two
+ * requests, TCP begins slowly after it, and a server needs time. But more than
+ * the link and its buffers hold are lost packets, each a pause of its
+ * connection. At 400 Mbit/s, with 60 ms of buffer, 2 products of random reads
+ * filled 0.99 of the link at 50 ms, and fewer and fewer at 200 ms; 6 filled
+ * 0.94 and 0.99.
+ * Therefore the number moves between the two: down while first bytes wait
+ * longer than on an idle link, and up otherwise.
+ */
+static const double products_min = 2;
+static const double products_max = 6;
+/* First bytes wait if their average is that multiple of the lowest one. */
+static const double waits = 1.4;
+/* Each interval: more in flight, less, and what the best rate loses, because
+   a link may become slower. */
+static const double grow = 1.1;
+static const double shrink = 0.8;
+static const double forget = 0.995;
+
 enum {
-	/* A connection waits for a round trip between two requests, and TCP
-	   slows down after each loss. At 400 Mbit/s, with 60 ms of buffer in
-	   the link, 2 products filled 0.95 of it at 50 ms and 0.82 at 200 ms; 6
-	   filled 0.99 and 0.95. */
-	PRODUCTS = 6,
 	/* A connection waits for a round trip between two requests. */
 	IDLE_REQUESTS = 3,
 	/* The rate that is assumed until there is a measured one. */
 	FIRST_RATE = 128 << 20,
 	INTERVAL_MIN_MS = 50,
 	INTERVAL_MAX_MS = 500,
-	FLAT_MAX = 3,
-	/* A route may change, so that a lowest latency becomes old. */
+	/* A probe for the latency: so long after first bytes did not wait, and
+	   for so many intervals, as requests of before have to end first. */
 	LATENCY_S = 30,
+	PROBES = 4,
+	PROBE_PART = 8, /* of a product */
+	/* First bytes that make an average. */
+	LATENCIES_MIN = 3,
 	/* Reactions to an overload, and attempts to exceed it, are so far
 	   apart. */
 	THROTTLE_MS = 1000,
@@ -34,15 +54,9 @@ void depth_init(struct depth *d, uint64_t most, unsigned connections)
 	};
 }
 
-/* A maximum would be that of a burst, after this process had to wait. */
 double depth_rate(const struct depth *d)
 {
-	unsigned n = (unsigned)min_u64(d->num_rates, DEPTH_RATES);
-	double sum = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		sum += d->rates[i];
-	return n ? sum / n : 0;
+	return d->rate;
 }
 
 static void set_target(struct depth *d, uint64_t target)
@@ -61,17 +75,14 @@ void depth_begin(struct depth *d, uint64_t size)
 	d->request_bytes += ((double)size - d->request_bytes) / 16;
 }
 
-void depth_first_byte(struct depth *d, int64_t now, int64_t latency)
+void depth_first_byte(struct depth *d, int64_t latency)
 {
-	bool is_old = now - d->latency_at_ns > LATENCY_S * 1000000000LL;
-
-	if (d->latency_ns && latency > d->latency_ns && !is_old)
+	d->latencies_ns += latency;
+	d->num_latencies++;
+	if (d->latency_ns)
 		return;
-	if (!d->latency_ns)
-		set_target(d,
-			   (uint64_t)(FIRST_RATE * ((double)latency * 1e-9)));
 	d->latency_ns = latency;
-	d->latency_at_ns = now;
+	set_target(d, (uint64_t)(FIRST_RATE * ((double)latency * 1e-9)));
 }
 
 static int64_t interval_ns(const struct depth *d)
@@ -83,22 +94,72 @@ static int64_t interval_ns(const struct depth *d)
 	return (ms > INTERVAL_MAX_MS ? INTERVAL_MAX_MS : ms) * 1000000;
 }
 
-static uint64_t products(const struct depth *d, double rate)
+static uint64_t products(const struct depth *d, double num)
 {
-	return (uint64_t)(rate * (double)d->latency_ns * 1e-9 * PRODUCTS);
+	return (uint64_t)(d->best_rate * (double)d->latency_ns * 1e-9 * num);
 }
 
-/* Raises the target with the rate, which can double until the next interval.
-   TCP starts slowly, so that a rate may grow without a higher target. */
-static void adapt(struct depth *d, double rate)
+/* Keeps so little in flight for some intervals that nothing waits. */
+static void begin_probe(struct depth *d)
 {
-	if (products(d, rate) > d->target) {
-		d->flat = 0;
-		set_target(d, products(d, rate));
-	} else if (++d->flat >= FLAT_MAX) {
-		d->flat = 0;
-		set_target(d, products(d, depth_rate(d)));
-	}
+	d->kept = d->target;
+	d->target = products(d, 1) / PROBE_PART;
+	d->latency_ns = 0;
+	d->doubts = false;
+	d->probes = PROBES;
+}
+
+static void end_probe(struct depth *d, int64_t now)
+{
+	d->target = d->kept;
+	d->free_ns = now;
+}
+
+/* The lowest average, because the times of a server differ. It is measured
+   again if all first bytes have waited for a while: the route may be another
+   one. */
+static void note_latency(struct depth *d, int64_t now)
+{
+	int64_t average;
+
+	if (d->num_latencies < (d->probes ? 1 : LATENCIES_MIN))
+		return;
+	average = d->latencies_ns / d->num_latencies;
+	d->latencies_ns = 0;
+	d->num_latencies = 0;
+	/* On another route, the lower one may be that of a queue. */
+	d->doubts |= average < d->latency_ns / 4 * 3 && !d->probes;
+	if (!d->has_latency || !d->latency_ns || average < d->latency_ns)
+		d->latency_ns = average;
+	d->has_latency = true;
+	d->first_bytes_wait = (double)average > waits * (double)d->latency_ns;
+	if (!d->first_bytes_wait)
+		d->free_ns = now;
+}
+
+/* The average rate, because single intervals have bursts. */
+static void note_rate(struct depth *d, double rate)
+{
+	if (d->num_rates < DEPTH_RATES)
+		d->num_rates++;
+	d->rate += (rate - d->rate) / d->num_rates;
+	d->best_rate = d->rate > d->best_rate ? d->rate : d->best_rate * forget;
+}
+
+static void adapt(struct depth *d)
+{
+	uint64_t least = products(d, products_min);
+	uint64_t most = products(d, products_max);
+	uint64_t more = (uint64_t)((double)d->target * grow);
+	uint64_t less = (uint64_t)((double)d->target * shrink);
+
+	/* The average of a few intervals is that of a slow start. */
+	if (d->num_rates < DEPTH_RATES)
+		most = max_u64(most, d->target);
+	set_target(d, max_u64(d->first_bytes_wait
+				      ? less
+				      : max_u64(less, min_u64(more, most)),
+			      least));
 }
 
 /* The server has not throttled for a while: try a little more. */
@@ -112,15 +173,22 @@ static void raise_ceiling(struct depth *d, int64_t now)
 		d->ceiling = 0;
 }
 
+static void end_full_interval(struct depth *d, int64_t now)
+{
+	note_rate(d, (double)d->bytes * 1e9 / (double)(now - d->since_ns));
+	adapt(d);
+	raise_ceiling(d, now);
+	if (d->doubts || now - d->free_ns > LATENCY_S * 1000000000LL)
+		begin_probe(d);
+}
+
 static void end_interval(struct depth *d, int64_t now)
 {
-	double rate = (double)d->bytes * 1e9 / (double)(now - d->since_ns);
-
-	if (d->was_full) {
-		d->rates[d->num_rates++ % DEPTH_RATES] = rate;
-		adapt(d, rate);
-		raise_ceiling(d, now);
-	}
+	note_latency(d, now);
+	if (d->probes && !--d->probes)
+		end_probe(d, now);
+	else if (d->was_full && !d->probes)
+		end_full_interval(d, now);
 	d->since_ns = now;
 	d->bytes = 0;
 	d->was_full = false;
@@ -129,7 +197,7 @@ static void end_interval(struct depth *d, int64_t now)
 void depth_bytes(struct depth *d, int64_t now, uint64_t size)
 {
 	if (!d->since_ns)
-		d->since_ns = now;
+		d->since_ns = d->free_ns = now;
 	d->bytes += size;
 	if (now - d->since_ns >= interval_ns(d))
 		end_interval(d, now);
@@ -161,7 +229,7 @@ unsigned depth_requests(const struct depth *d)
 	uint64_t n = (uint64_t)((double)d->target / size);
 
 	/* A throttled source has no request to spare. */
-	n += d->ceiling ? 1 : IDLE_REQUESTS;
+	n += d->ceiling || d->probes ? 1 : IDLE_REQUESTS;
 	return (unsigned)min_u64(n, d->connections);
 }
 

@@ -13,7 +13,7 @@
 
 enum {
 	DEPTH_START = 4 << 20, /* bytes in flight, also the least */
-	DEPTH_RATES = 4,       /* of the last intervals */
+	DEPTH_RATES = 16,      /* intervals of an average */
 	DEPTH_READ_MIN = 1 << 20,
 	DEPTH_READ_MAX = 8 << 20,
 };
@@ -23,15 +23,23 @@ struct depth {
 	uint64_t most;	 /* bytes in flight, at most */
 	unsigned connections;
 	double request_bytes; /* average of recent requests */
-	int64_t latency_ns;   /* lowest time to the first byte; 0: unknown */
-	int64_t latency_at_ns;
+	/* The lowest average time to the first byte; 0: unknown. */
+	int64_t latency_ns;
+	bool doubts;	  /* the latency is measured again */
+	bool has_latency; /* it is an average; otherwise that of the first */
+	int64_t free_ns;  /* the last time that first bytes did not wait */
+	unsigned probes;  /* intervals until the latency is known again */
+	uint64_t kept;	  /* the target after them */
 	/* The current interval. */
 	int64_t since_ns;
 	uint64_t bytes;
-	bool was_full;		   /* requests waited for others to end */
-	double rates[DEPTH_RATES]; /* bytes/s, of intervals that were full */
+	int64_t latencies_ns; /* sum of times to first bytes */
+	unsigned num_latencies;
+	bool was_full; /* requests waited for others to end */
+	bool first_bytes_wait;
+	double rate;	  /* average of the last full intervals, in bytes/s */
+	double best_rate; /* the highest average */
 	unsigned num_rates;
-	unsigned flat;	      /* intervals without growth since */
 	int64_t throttled_ns; /* the last time; 0: never */
 	uint64_t ceiling;     /* bytes; found by throttling; 0: none */
 };
@@ -42,7 +50,7 @@ void depth_init(struct depth *depth, uint64_t most, unsigned connections);
    its request, bytes arrive, requests wait because the depth is reached, the
    server throttles. */
 void depth_begin(struct depth *depth, uint64_t size);
-void depth_first_byte(struct depth *depth, int64_t now, int64_t latency);
+void depth_first_byte(struct depth *depth, int64_t latency);
 void depth_bytes(struct depth *depth, int64_t now, uint64_t size);
 void depth_full(struct depth *depth);
 /* Returns false if it has reacted to the same overload already. */

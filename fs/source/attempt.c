@@ -33,7 +33,7 @@ static void note_first_byte(struct attempt *a)
 	const struct net_transfer *t = &a->transfer;
 	int64_t ns = t->first_ns - (t->sent_ns ? t->sent_ns : t->begin_ns);
 
-	depth_first_byte(&p->depth, t->first_ns, ns);
+	depth_first_byte(&p->depth, ns);
 	tail_first_byte(&p->tail, ns);
 }
 

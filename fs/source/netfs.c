@@ -108,7 +108,7 @@ void netfs_done(struct netfs *n, uint64_t bytes, int64_t ns)
 	if (!n->kind || !bytes)
 		return;
 	scoped_lock(&n->lock);
-	depth_first_byte(&n->depth, now, ns);
+	depth_first_byte(&n->depth, ns);
 	depth_bytes(&n->depth, now, bytes);
 }
 

@@ -10,50 +10,93 @@
 
 static const int64_t ms = 1000000;
 
-/* Runs a link of `rate` bytes/s and a latency for some seconds. The rate is
-   reached if the bytes in flight are the product of both. */
-static int64_t run(struct depth *d, int64_t from, double rate, int64_t latency,
+/* A link: bytes/s, the latency of it and a server, how much longer some answers
+   take, and the longest time that its buffer can hold bytes. */
+struct line {
+	double rate;
+	double latency_ms;
+	double spread_ms;
+	double buffer_ms;
+};
+
+/* The time of an answer of an idle link, on average. */
+static double idle_ms(const struct line *l)
+{
+	return l->latency_ms + l->spread_ms / 2;
+}
+
+/* Bytes of 10 ms. More in flight than the link holds wait in its buffer. */
+static uint64_t pass(struct depth *d, const struct line *l, uint64_t request,
+		     unsigned turn)
+{
+	double flight = (double)depth_requests(d) * (double)request;
+	double wait_ms = flight / l->rate * 1e3 - idle_ms(l);
+	double rate = wait_ms < 0 ? flight / idle_ms(l) * 1e3 : l->rate;
+	double queue_ms = wait_ms < 0		   ? 0
+			  : wait_ms > l->buffer_ms ? l->buffer_ms
+						   : wait_ms;
+	unsigned answers = (unsigned)(rate * 0.01 / (double)request) + 1;
+
+	for (unsigned i = 0; i < answers; i++)
+		depth_first_byte(
+			d, (int64_t)((l->latency_ms + queue_ms +
+				      l->spread_ms * ((turn + i) % 5) / 4) *
+				     1e6));
+	return (uint64_t)(rate * 0.01);
+}
+
+/* Some answers of an idle link. */
+static int64_t open_link(struct depth *d, int64_t from, const struct line *l)
+{
+	int64_t end = from + (int64_t)((idle_ms(l) + 50) * 1e6);
+
+	depth_bytes(d, from, 1);
+	for (int i = 0; i < 4; i++)
+		depth_first_byte(d, (int64_t)(idle_ms(l) * 1e6));
+	depth_bytes(d, end, 100 << 10);
+	return end;
+}
+
+/* Runs a link for some seconds. */
+static int64_t run(struct depth *d, int64_t from, const struct line *l,
 		   int64_t seconds, uint64_t request)
 {
-	double flight, got;
-	int64_t now = from;
+	int64_t now = d->latency_ns ? from : open_link(d, from, l);
 
 	for (int i = 0; i < 200; i++)
 		depth_begin(d, request);
-	depth_first_byte(d, now, latency);
-	for (; now < from + seconds * 1000 * ms; now += 10 * ms) {
-		flight = (double)depth_requests(d) * (double)request;
-		got = flight / ((double)latency * 1e-9);
+	for (unsigned turn = 0; now < from + seconds * 1000 * ms;
+	     now += 10 * ms) {
 		depth_full(d);
-		depth_bytes(d, now,
-			    (uint64_t)((got < rate ? got : rate) * 0.01));
+		depth_bytes(d, now, pass(d, l, request, turn++));
 	}
 	return now;
 }
 
-static double share(const struct depth *d, double rate, int64_t latency,
+/* Returns what is in flight, in products of rate and time. */
+static double share(const struct depth *d, const struct line *l,
 		    uint64_t request)
 {
 	return depth_requests(d) * (double)request /
-	       (rate * (double)latency * 1e-9);
+	       (l->rate * idle_ms(l) * 1e-3);
 }
 
 static void test_links(void)
 {
-	static const struct {
-		double rate;
-		int64_t latency_ms;
-	} links[] = { { 50e6, 1 },   { 50e6, 50 },  { 50e6, 200 },
-		      { 1.2e9, 20 }, { 1.2e9, 50 }, { 5e6, 300 } };
+	static const struct line links[] = {
+		{ 50e6, 1, 0, 60 },   { 50e6, 50, 0, 60 },
+		{ 50e6, 50, 0, 400 }, { 50e6, 200, 0, 60 },
+		{ 1.2e9, 20, 0, 60 }, { 1.2e9, 50, 0, 60 },
+		{ 5e6, 300, 0, 60 },  { 200e6, 10, 100, 5 },
+	};
 
 	for (size_t i = 0; i < sizeof(links) / sizeof(*links); i++) {
-		int64_t latency = links[i].latency_ms * ms;
 		struct depth d;
 		double s;
 
 		depth_init(&d, 256 << 20, 64);
-		run(&d, 1, links[i].rate, latency, 20, 1 << 20);
-		s = share(&d, links[i].rate, latency, 1 << 20);
+		run(&d, 1, &links[i], 20, 1 << 20);
+		s = share(&d, &links[i], 1 << 20);
 		/* Enough, and if the least is not more, not too much. */
 		CHECK(s >= 1 || depth_requests(&d) == 64);
 		CHECK(s <= 8 || d.target <= 2 * DEPTH_START);
@@ -61,12 +104,46 @@ static void test_links(void)
 	}
 }
 
+/* If the buffer is as large as the link, bytes that wait there are no gain. If
+   it is small, nothing shows that they would be lost. */
+static void test_queue(void)
+{
+	const struct line large = { 50e6, 50, 0, 60 };
+	const struct line small = { 50e6, 200, 0, 60 };
+	struct depth d;
+
+	depth_init(&d, 256 << 20, 128);
+	run(&d, 1, &large, 20, 100 << 10);
+	CHECK(share(&d, &large, 100 << 10) < 2.6);
+	depth_init(&d, 256 << 20, 256);
+	run(&d, 1, &small, 20, 256 << 10);
+	CHECK(share(&d, &small, 256 << 10) > 4);
+}
+
+/* A longer route is noticed, and a queue of a minute is no longer route. */
+static void test_route(void)
+{
+	const struct line near = { 50e6, 5, 0, 60 };
+	const struct line far = { 50e6, 150, 0, 60 };
+	struct depth d;
+	int64_t now;
+
+	depth_init(&d, 256 << 20, 256);
+	now = run(&d, 1, &near, 200, 100 << 10);
+	CHECK(d.latency_ns < 10 * ms && d.target <= 2 * DEPTH_START);
+	now = run(&d, now, &far, 100, 100 << 10);
+	CHECK(d.latency_ns >= 150 * ms && share(&d, &far, 100 << 10) > 1);
+	run(&d, now, &near, 100, 100 << 10);
+	CHECK(d.latency_ns < 10 * ms);
+}
+
 static void test_bounds(void)
 {
+	const struct line line = { 1e9, 500, 0, 60 };
 	struct depth d;
 
 	depth_init(&d, 8 << 20, 16);
-	run(&d, 1, 1e9, 500 * ms, 30, 1 << 20);
+	run(&d, 1, &line, 30, 1 << 20);
 	CHECK(d.target <= 8 << 20 && depth_requests(&d) <= 16);
 	CHECK(depth_best_read(&d) >= DEPTH_READ_MIN);
 	CHECK(depth_best_read(&d) <= DEPTH_READ_MAX);
@@ -74,12 +151,13 @@ static void test_bounds(void)
 
 static void test_throttled(void)
 {
+	const struct line line = { 50e6, 50, 0, 60 };
 	int64_t now;
 	struct depth d;
 	unsigned before;
 
 	depth_init(&d, 256 << 20, 64);
-	now = run(&d, 1, 50e6, 50 * ms, 5, 100 << 10);
+	now = run(&d, 1, &line, 5, 100 << 10);
 	before = depth_requests(&d);
 	CHECK(depth_throttled(&d, now));
 	/* All requests that the server refuses at once count once. */
@@ -91,7 +169,7 @@ static void test_throttled(void)
 		depth_throttled(&d, now + (4000 + 2000 * i) * ms);
 	CHECK(depth_requests(&d) >= 1);
 	/* It recovers. */
-	run(&d, now + 300000 * ms, 50e6, 50 * ms, 120, 100 << 10);
+	run(&d, now + 300000 * ms, &line, 120, 100 << 10);
 	CHECK(depth_requests(&d) >= before / 2);
 }
 
@@ -207,6 +285,8 @@ static void test_outage(void)
 int main(void)
 {
 	test_links();
+	test_queue();
+	test_route();
 	test_bounds();
 	test_throttled();
 	test_retry();
