@@ -224,6 +224,8 @@ def peer_fsspec_s3(job, count):
     fs = s3fs.S3FileSystem(key=job.key, secret=job.secret, client_kwargs={
         "endpoint_url": job.endpoint, "region_name": job.region},
         config_kwargs={"max_pool_connections": 64})
+    # Its session cannot be created by many requests at once.
+    fs.info(f"{job.bucket}/{job.name}")
     read_ranges(fs, f"{job.bucket}/{job.name}", job, count)
 
 
@@ -300,11 +302,7 @@ def peer_litdata(job, count):
     dataset = litdata.StreamingDataset(
         f"s3://{job.bucket}/litdata", cache_dir=str(
             pathlib.Path(job.work) / "litdata"),
-        shuffle=job.order == "random", max_cache_size="10GB",
-        storage_options={"endpoint_url": job.endpoint,
-                         "aws_access_key_id": job.key,
-                         "aws_secret_access_key": job.secret,
-                         "region_name": job.region})
+        shuffle=job.order == "random", max_cache_size="10GB")
     consume(litdata.StreamingDataLoader(
         dataset, batch_size=BATCH, num_workers=4, collate_fn=as_is), count,
         "image")
