@@ -465,10 +465,24 @@ static char *make_visible(const struct scheme *scheme, const char *text,
 	return out;
 }
 
+/* Finds the scheme of a URL, also one with a typing error. A file: URL is a
+   path. */
+static const struct scheme *find_any_scheme(const char *text, const char **rest)
+{
+	static const struct scheme unknown = { .is = URL_HTTP };
+	const struct scheme *scheme = find_scheme(text, rest);
+	const char *mark = strstr(text, "://");
+
+	if (scheme || !mark || !strncasecmp(text, "file:", 5))
+		return scheme;
+	*rest = mark + 3;
+	return &unknown;
+}
+
 char *url_visible(const char *text)
 {
 	const char *rest;
-	const struct scheme *scheme = find_scheme(text, &rest);
+	const struct scheme *scheme = find_any_scheme(text, &rest);
 
 	return scheme ? make_visible(scheme, text, rest) : strdup(text);
 }

@@ -91,8 +91,8 @@ int url_request(const struct url *url, const struct url_place *place,
 void url_request_fini(struct url_request *request);
 
 /* Returns a URL for messages, without userinfo and query, even if url_parse()
-   refuses it. Other paths stay as they are. NULL: no memory. The caller frees
-   it. */
+   refuses it, for example because of its scheme. Other paths stay as they are.
+   NULL: no memory. The caller frees it. */
 char *url_visible(const char *text);
 
 /*

@@ -11,6 +11,7 @@
 #include <utlist.h>
 
 #include "fs/files/acl.h"
+#include "fs/net/url.h"
 #include "fs/source/netfs.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -660,22 +661,23 @@ static const char *open_error(int r)
 
 static void log_failed_open(struct log *log, const char *path, int r)
 {
-	const char *host = strstr(path, "://");
+	cleanup_free char *visible = url_visible(path);
 	struct rlimit files;
 
-	/* The rest may contain a password. */
-	if (r == -ENOENT && host)
+	if (!visible)
+		return;
+	if (r == -ENOENT && strstr(path, "://"))
 		log_error(
 			log,
-			"%.*s://: no file, and no URL of a known scheme: expected http, https, s3, gs, az or file",
-			(int)(host - path), path);
+			"%s: no file, and no URL of a known scheme: expected http, https, s3, gs, az or file",
+			visible);
 	else if (r == -EMFILE && !getrlimit(RLIMIT_NOFILE, &files))
 		log_error(
 			log,
 			"%s: the process has reached its limit of %llu open files: raise it with ulimit -n",
-			path, (unsigned long long)files.rlim_cur);
+			visible, (unsigned long long)files.rlim_cur);
 	else
-		log_error(log, "%s: %s", path, open_error(r));
+		log_error(log, "%s: %s", visible, open_error(r));
 }
 
 /* Returns NULL if memory is short. */

@@ -196,8 +196,10 @@ def test_the_disk_tier_survives_a_mount(fuse, tmp_path, big, nginx):
     (["*.URL"], 32, "a URL has no wildcards"),
     (["none.URL"], 32, "404"),
     (["page.html"], 33, "not a .beton"),
-    (["hf://x/y.beton"], 32, "hf://: no file, and no URL of a known scheme"),
-    ([f"htp://u:{SECRET}@x/y?{SECRET}"], 32, "no URL of a known scheme"),
+    (["hf://x/y.beton"], 32,
+     "hf://x/y.beton: no file, and no URL of a known scheme"),
+    ([f"htp://u:{SECRET}@x/y?{SECRET}"], 32,
+     "htp://x/y: no file, and no URL of a known scheme"),
     ([f"http://u:{SECRET}@127.0.0.1:1/*?{SECRET}"], 32, "no wildcards"),
 ])
 def test_wrong_mounts(fuse, tmp_path, big, nginx, words, code, message):

@@ -281,6 +281,10 @@ static void messages_have_no_secrets(void)
 		{ "az://acc:key@c/a", "az://c/a" },
 		{ "http://h/a\nb\x1b[m", "http://h/a?b?[m" },
 		{ "/local/a?b", "/local/a?b" },
+		{ "file:///a@b?c", "file:///a@b?c" },
+		{ "hf://b/x.beton", "hf://b/x.beton" },
+		{ "htp://u:p/w@h/a?s", "htp://h/a" },
+		{ " https://u:p?w@h/a#s", " https://h/a" },
 	};
 	struct url url;
 	char *got, why[URL_WHY_SIZE];
