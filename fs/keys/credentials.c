@@ -25,6 +25,8 @@ enum {
 	/* A second refusal in this time is not about an expired session. */
 	FORCED_MS = 30000,
 	PAUSE_MAX_MS = 30 * 1000,
+	/* Attempts to find a first session: they take 7 s. */
+	FIRST_ATTEMPTS = 4,
 	REGIONS_MAX = 4,
 	SKEW_SECONDS = 60,
 };
@@ -102,6 +104,8 @@ static int try_once(struct credentials *c, unsigned number, struct attempt *a)
 	/* A place that had a session will have one again. */
 	if (r == -ENOENT)
 		r = c->had_session ? -EAGAIN : -EACCES;
+	if (r == -EAGAIN && !c->had_session && number + 1 >= FIRST_ATTEMPTS)
+		r = -EACCES;
 	memcpy(a->why, search.why, sizeof(a->why));
 	return r;
 }

@@ -149,6 +149,20 @@ static bool is_absent(int r)
 	       r == -ENXIO;
 }
 
+/* Returns whether a status means that this machine has no such service: a proxy
+   or a router answers in its place, and will again. */
+static bool is_refused(const struct search *search, int status)
+{
+	return !search->had_session && status >= 300 && status < 500 &&
+	       status != 408 && status != 429;
+}
+
+/* Returns whether the service does not answer a second time. */
+static bool is_silent(const struct search *search, int r)
+{
+	return r == -ETIMEDOUT && search->attempt && !search->had_session;
+}
+
 /* Gets the token of version 2. */
 static int begin(struct imds *imds)
 {
@@ -170,6 +184,8 @@ static int begin(struct imds *imds)
 	if ((status == 403 || status == 404 || status == 405) &&
 	    !settings_is_true(imds->settings->imds_v1_off))
 		return 0;
+	if (is_refused(imds->search, status))
+		return -ENOENT;
 	if (status != 200)
 		return fails(imds->search, instance, 0, a);
 	trim_end(a->bytes);
@@ -195,8 +211,8 @@ static int find_role(struct imds *imds, char **path)
 		return search_fails(imds->search, -ENOENT,
 				    "%s: the instance has no role", instance);
 	/* This machine is no instance. */
-	if (r == -ETIMEDOUT && imds->search->attempt &&
-	    !imds->search->had_session)
+	if (is_silent(imds->search, r) ||
+	    (!r && is_refused(imds->search, a->fetch.status)))
 		return -ENOENT;
 	if (r || a->fetch.status != 200)
 		return fails(imds->search, instance, r, a);
@@ -286,7 +302,9 @@ int metadata_google(struct search *search, const struct settings *settings,
 	}
 	request.url = url;
 	r = ask(search, &request, &a);
-	if (is_absent(r) || (!r && a->fetch.status == 404))
+	if (is_absent(r) || is_silent(search, r) ||
+	    (!r && (a->fetch.status == 404 ||
+		    is_refused(search, a->fetch.status))))
 		return -ENOENT;
 	if (r || a->fetch.status != 200)
 		return fails(search, place, r, a);

@@ -284,6 +284,22 @@ static void silence_is_no_service(void)
 	credentials_close(c);
 }
 
+/* A first session that does not come is an error; a renewal waits. */
+static void a_first_session_has_few_attempts(void)
+{
+	struct credentials *c;
+
+	begin();
+	fake_answer(&fake, "PUT " IMDS, 500, "");
+	fake.outside.pause_ms = 1;
+	c = open_s3();
+	CHECK(credentials_wait(c, 10000) == -EACCES);
+	CHECK(fake.num_fetches == 4);
+	CHECK(has_heard("no credentials yet: EC2 instance metadata: HTTP "
+			"status 500"));
+	credentials_close(c);
+}
+
 static void a_pause_ends_the_thread(void)
 {
 	struct credentials *c;
@@ -587,6 +603,7 @@ int main(void)
 	failed_renewals_are_tried_again();
 	no_session_is_final();
 	silence_is_no_service();
+	a_first_session_has_few_attempts();
 	a_pause_ends_the_thread();
 	refused_sessions_are_renewed_once();
 	variables_cannot_be_renewed();

@@ -319,11 +319,20 @@ static void instances(void)
 	check_found("M1 M2 M3");
 	CHECK(!strstr(fake.sent, "X-aws-ec2-metadata-token: "));
 	set("AWS_EC2_METADATA_V1_DISABLED", "true");
-	check_found("?EC2 instance metadata: HTTP status 404");
+	check_found("!there are no credentials");
 	fake_answer(&fake, "PUT " IMDS "api/token", 200, "TOKEN");
 	fake_answer(&fake, "GET " IMDS "meta-data/iam/security-credentials/",
 		    404, "");
 	check_found("!there are no credentials");
+	/* A proxy answers instead of the service. */
+	fake_answer(&fake, "PUT " IMDS "api/token", 403, "<html>");
+	fake_answer(&fake, "GET " IMDS "meta-data/iam/security-credentials/",
+		    403, "<html>");
+	check_found("!there are no credentials");
+	fake_answer(&fake, "PUT " IMDS "api/token", 302, "<html>");
+	check_found("!there are no credentials");
+	fake_answer(&fake, "PUT " IMDS "api/token", 429, "");
+	check_found("?EC2 instance metadata: HTTP status 429");
 	set("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://h:1/");
 	fake_answer(&fake, "PUT http://h:1/latest/api/token", 503, "");
 	check_found("?EC2 instance metadata: HTTP status 503");
@@ -333,6 +342,8 @@ static void google_machines(void)
 {
 	begin();
 	options.is_google = true;
+	check_found("!there are no credentials");
+	fake_answer(&fake, "GET http://169.254.169.254/", 403, "<html>");
 	check_found("!there are no credentials");
 	fake_answer(&fake,
 		    "GET http://169.254.169.254/computeMetadata/v1/instance/"
