@@ -70,19 +70,28 @@ static int add_line(struct search *search, const char *path, char *line,
 {
 	const char *why = check_line(line);
 
+	out->size += strlen(line);
 	if (!why && out->num == HEADER_FILE_LINES)
 		why = "more than 10 headers";
+	if (!why && out->size > HEADER_FILE_BYTES)
+		why = "the headers are longer than 32 KiB";
 	if (why)
-		return search_fails(search, -EACCES, "%.300s:%u: %s", path,
-				    number, why);
+		return search_fails(search, -EACCES, "header=%.300s:%u: %s",
+				    path, number, why);
 	if (!strncasecmp(line, "Authorization:", 14))
 		out->has_authorization = true;
 	out->at[out->num] = strdup(line);
 	return out->at[out->num++] ? 0 : -ENOMEM;
 }
 
-static int add_token(const char *token, struct header_file *out)
+static int add_token(struct search *search, const char *path, const char *token,
+		     struct header_file *out)
 {
+	if (strlen(token) > HEADER_FILE_BYTES)
+		return search_fails(search, -EACCES,
+				    "header=%.300s: the token is longer than "
+				    "32 KiB",
+				    path);
 	if (asprintf(&out->at[0], "Authorization: Bearer %s", token) < 0) {
 		out->at[0] = NULL;
 		return -ENOMEM;
@@ -102,6 +111,15 @@ static bool is_token(const char *text)
 	return true;
 }
 
+/* A program may be about to write the file again. */
+static int is_empty(struct search *search, const char *path)
+{
+	return search_fails(search, search->had_session ? -EAGAIN : -EACCES,
+			    "header=%.300s: the file is empty: write lines "
+			    "NAME: VALUE, or a bearer token, into it",
+			    path);
+}
+
 int header_file_parse(struct search *search, const char *path, char *text,
 		      struct header_file *out)
 {
@@ -114,16 +132,16 @@ int header_file_parse(struct search *search, const char *path, char *text,
 		*--end = '\0';
 	text += strspn(text, " \t\r\n");
 	if (!*text)
-		return search_fails(search, -EAGAIN, "%.300s: empty", path);
+		return is_empty(search, path);
 	if (is_token(text))
-		return add_token(text, out);
+		return add_token(search, path, text, out);
 	while (text && !r) {
 		line = trim(strsep(&text, "\n"));
 		number++;
 		if (*line && *line != '#')
 			r = add_line(search, path, line, number, out);
 	}
-	return r;
+	return r || out->num ? r : is_empty(search, path);
 }
 
 int header_file_read(struct search *search, const char *path,
@@ -137,8 +155,10 @@ int header_file_read(struct search *search, const char *path,
 	if (r == -ENOMEM)
 		return r;
 	if (r)
-		return search_fails(search, -EACCES, "%.300s: %s", path,
-				    strerror(-r));
+		return search_fails(search, -EACCES,
+				    "header=%.300s: %s: expected a file with "
+				    "lines NAME: VALUE, or a bearer token",
+				    path, outside_why(r));
 	r = header_file_parse(search, path, text, out);
 	secret_free_bytes(text, size);
 	return r;

@@ -11,11 +11,17 @@
 
 #include "fs/keys/session.h"
 
-enum { HEADER_FILE_LINES = 10 };
+enum {
+	HEADER_FILE_LINES = 10,
+	/* The limit of all lines: servers take less, and curl fails with more.
+	 */
+	HEADER_FILE_BYTES = 32 << 10,
+};
 
 struct header_file {
 	char *at[HEADER_FILE_LINES]; /* "Name: value" */
 	size_t num;
+	size_t size; /* bytes of all lines */
 	bool has_authorization;
 };
 

@@ -303,8 +303,8 @@ int metadata_google(struct search *search, const struct settings *settings,
 	request.url = url;
 	r = ask(search, &request, &a);
 	if (is_absent(r) || is_silent(search, r) ||
-	    (!r && (a->fetch.status == 404 ||
-		    is_refused(search, a->fetch.status))))
+	    (!r &&
+	     (a->fetch.status == 404 || is_refused(search, a->fetch.status))))
 		return -ENOENT;
 	if (r || a->fetch.status != 200)
 		return fails(search, place, r, a);
@@ -382,7 +382,7 @@ static int find_token(struct search *search, const struct settings *settings,
 	if (r)
 		return search_fails(search, -EAGAIN, "%.200s: %s",
 				    settings->container_token_file,
-				    strerror(-r));
+				    outside_why(r));
 	if (!text)
 		return -ENOMEM;
 	trim_end(text);

@@ -47,6 +47,21 @@ int outside_read(const struct outside *outside, const char *path, char **text,
 	return outside->read(outside->arg, path, text, size);
 }
 
+const char *outside_why(int error)
+{
+	switch (error) {
+	case -EISDIR:
+		return "it is a directory";
+	case -ENOSTR:
+		return "it is not a regular file";
+	case -EFBIG:
+		return "the file is larger than 1 MiB";
+	case -EINVAL:
+		return "the file contains a NUL byte";
+	}
+	return strerror(-error);
+}
+
 static const char *own_environment(void *arg, const char *name)
 {
 	(void)arg;
@@ -128,9 +143,11 @@ static int own_read(void *arg, const char *path, char **out, size_t *size)
 	(void)arg;
 	if (fd < 0 || fstat(fd, &st))
 		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
 	/* People point variables at /dev/null. */
 	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
-		return -EINVAL;
+		return -ENOSTR;
 	while (n > 0) {
 		n = read_some(fd, &text);
 		if (n == -EINTR)

@@ -42,7 +42,8 @@ struct outside {
 	/* NULL: the variable is not set. */
 	const char *(*environment)(void *arg, const char *name);
 	/* Sets *text to a text that ends with a NUL, of up to OUTSIDE_TEXT_MAX
-	   bytes; the caller frees it. May be called on any thread. */
+	   bytes; the caller frees it. May be called on any thread. The errors
+	   of which outside_why() has a text, and others. */
 	int (*read)(void *arg, const char *path, char **text, size_t *size);
 	/* Runs a command line, and sets *text to what it prints. Ends it if
 	 *stop becomes true. */
@@ -71,5 +72,8 @@ const char *outside_environment(const struct outside *outside,
 /* Reads a file. A "~/" at the beginning of the path is the home directory. */
 int outside_read(const struct outside *outside, const char *path, char **text,
 		 size_t *size);
+
+/* Returns a text for a message about a failed outside_read(). */
+const char *outside_why(int error);
 
 #endif

@@ -26,7 +26,7 @@ static int read_file(struct search *search, const char *path, bool is_default,
 	secret_free_bytes(text, size);
 	if (r && r != -ENOMEM)
 		return search_fails(search, -EACCES, "%.300s: %s", path,
-				    strerror(-r));
+				    outside_why(r));
 	return r;
 }
 

@@ -261,7 +261,7 @@ int sts_web_identity(struct search *search, const struct sts_role *role,
 		return r;
 	if (r)
 		return search_fails(search, -EAGAIN, "%.300s: %s", token_file,
-				    strerror(-r));
+				    outside_why(r));
 	while (size && strchr(" \t\r\n", token[size - 1]))
 		token[--size] = '\0';
 	if (!size)

@@ -135,8 +135,13 @@ static int set_storage(struct options *opts, const struct word *word,
 				  word->value, word->value_size, why);
 
 	if (r == -EINVAL)
-		log_error(log, "-o %.*s: %s." SEE_HELP, (int)word->size,
+		log_error(log, "-o %.*s: %s." SEE_HELP,
+			  (int)source_option_shown(word->at, word->key_size,
+						   word->size),
 			  word->at, why);
+	if (!r)
+		source_option_warn(&opts->storage, word->at, word->key_size,
+				   log);
 	return r;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fs/util/bytes.h"
@@ -73,8 +74,8 @@ static void *member_of(const struct source_options *options,
 
 static bool is_text(const struct row *row)
 {
-	return row->kind == SOURCE_PATH || row->kind == SOURCE_TEXT ||
-	       row->kind == SOURCE_URL;
+	return row->kind == SOURCE_PATH || row->kind == SOURCE_SECRET ||
+	       row->kind == SOURCE_TEXT || row->kind == SOURCE_URL;
 }
 
 static bool is_word(const char *word, const char *text, size_t size)
@@ -122,6 +123,10 @@ static int refuse(const struct row *row, bool has_value, char *why)
 		snprintf(
 			why, SOURCE_OPTION_WHY_SIZE,
 			"expected http://HOST or https://HOST, without user and query");
+	else if (has_value && row->kind == SOURCE_SECRET)
+		snprintf(
+			why, SOURCE_OPTION_WHY_SIZE,
+			"expected the path of a file: there is no file of this name, and no option contains a secret, so write the header or the token into a file");
 	else if (has_value && row->value && !is_text(row))
 		snprintf(why, SOURCE_OPTION_WHY_SIZE, "expected %s",
 			 typed_expected(&types[row->kind], expected));
@@ -137,7 +142,7 @@ static char *absolute(char *path)
 {
 	char dir[PATH_MAX], *out = NULL;
 
-	if (!path || *path == '/')
+	if (!path || *path == '/' || !strncmp(path, "~/", 2))
 		return path;
 	if (!getcwd(dir, sizeof(dir)) || asprintf(&out, "%s/%s", dir, path) < 0)
 		out = NULL;
@@ -152,17 +157,36 @@ static bool is_server(const char *url)
 	       !strpbrk(url, "@?#");
 }
 
+/* Returns whether a value is a path: users may give a token instead. */
+static bool is_path(const char *value)
+{
+	static const char *const starts[] = { "/", "./", "../", "~/" };
+
+	for (size_t i = 0; i < ARRAY_LEN(starts); i++) {
+		if (!strncmp(value, starts[i], strlen(starts[i])))
+			return true;
+	}
+	return !access(value, F_OK);
+}
+
+static bool is_allowed(const struct row *row, const char *value)
+{
+	if (row->kind == SOURCE_URL)
+		return is_server(value);
+	return row->kind != SOURCE_SECRET || is_path(value);
+}
+
 static int set_text(struct source_options *options, const struct row *row,
 		    const char *value, size_t size)
 {
 	char **member = member_of(options, row);
 	char *text = strndup(value, size);
 
-	if (text && row->kind == SOURCE_URL && !is_server(text)) {
+	if (text && !is_allowed(row, text)) {
 		free(text);
 		return -EINVAL;
 	}
-	if (row->kind == SOURCE_PATH)
+	if (row->kind == SOURCE_PATH || row->kind == SOURCE_SECRET)
 		text = absolute(text);
 	if (!text)
 		return -ENOMEM;
@@ -235,14 +259,32 @@ static int set_word(struct source_options *options, const char *word, char *why)
 				 value ? strlen(value) : 0, why);
 }
 
-/* A value under a wrong key, and a server's URL, may contain a secret. */
-static void hide_value(char *word)
+size_t source_option_shown(const char *key, size_t key_size, size_t size)
 {
-	size_t size = strcspn(word, "=");
-	const struct row *row = row_of(word, size);
+	const struct row *row = row_of(key, key_size);
 
-	if (!row || row->kind == SOURCE_URL)
-		word[size] = '\0';
+	if (!row || row->kind == SOURCE_URL || row->kind == SOURCE_SECRET)
+		return key_size;
+	return size;
+}
+
+void source_option_warn(const struct source_options *options, const char *key,
+			size_t key_size, struct log *log)
+{
+	const struct row *row = row_of(key, key_size);
+	const char *path;
+	struct stat st;
+
+	if (!row || row->kind != SOURCE_SECRET)
+		return;
+	path = *(char **)member_of(options, row);
+	if (!path || stat(path, &st) || !S_ISREG(st.st_mode) ||
+	    !(st.st_mode & S_IROTH))
+		return;
+	log_warning(
+		log,
+		"%s=%s: all users can read this file, and it may contain a secret: run chmod 600 on it",
+		row->key, path);
 }
 
 static int set_words(struct source_options *options, const char *list,
@@ -251,14 +293,20 @@ static int set_words(struct source_options *options, const char *list,
 	cleanup_free char *word = malloc(strlen(list) + 1);
 	char why[SOURCE_OPTION_WHY_SIZE];
 	int r = word ? 0 : -ENOMEM;
+	size_t size;
 
 	while (*list && !r) {
 		list = next_word(list, word);
-		if (*word)
-			r = set_word(options, word, why);
+		if (!*word)
+			continue;
+		size = strcspn(word, "=");
+		r = set_word(options, word, why);
+		if (!r)
+			source_option_warn(options, word, size, log);
+		else
+			word[source_option_shown(word, size, strlen(word))] =
+				'\0';
 	}
-	if (r && word)
-		hide_value(word);
 	if (r)
 		log_error(log, "%s: %s: %s", where, word ? word : list,
 			  r == -EINVAL ? why : strerror(-r));

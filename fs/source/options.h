@@ -65,9 +65,9 @@ static inline uint64_t source_table_memory(uint64_t cache_size)
 	ROW(disk, disk, SOURCE_PATH, "DIR",                                    \
 	    "Keep a copy of what is read from a URL in DIR")                   \
 	ROW(disk_size, disk_size, SOURCE_SIZE, "SIZE",                         \
-	    "Limit the copies in DIR to SIZE (default: until 5 % of\n"          \
+	    "Limit the copies in DIR to SIZE (default: until 5 % of\n"         \
 	    "its file system is free)")                                        \
-	ROW(header, header, SOURCE_PATH, "FILE",                               \
+	ROW(header, header, SOURCE_SECRET, "FILE",                             \
 	    "Send the HTTP headers in FILE, one per line, with each\n"         \
 	    "request")                                                         \
 	ROW(profile, profile, SOURCE_TEXT, "NAME",                             \
@@ -86,7 +86,8 @@ enum source_option_kind {
 	SOURCE_COUNT, /* a whole number */
 	SOURCE_TIME,
 	SOURCE_SIZE,
-	SOURCE_PATH, /* becomes absolute */
+	SOURCE_PATH,   /* becomes absolute */
+	SOURCE_SECRET, /* the path of a file with secrets; becomes absolute */
 	SOURCE_TEXT,
 	SOURCE_URL, /* of a server, without user and query */
 	SOURCE_FLAG,
@@ -103,6 +104,15 @@ enum { SOURCE_OPTION_WHY_SIZE = 320 };
 int source_option_set(struct source_options *options, const char *key,
 		      size_t key_size, const char *value, size_t value_size,
 		      char why[SOURCE_OPTION_WHY_SIZE]);
+
+/* Returns the number of bytes of a refused "key=value" of `size` bytes that a
+   message may contain, because a value can be a secret. */
+size_t source_option_shown(const char *key, size_t key_size, size_t size);
+
+/* Warns if the option of a key, which is set, names a file with secrets that
+   other users can read. */
+void source_option_warn(const struct source_options *options, const char *key,
+			size_t key_size, struct log *log);
 
 /*
  * Sets the options of $BETON_STORAGE_OPTIONS and then those of a text,

@@ -486,7 +486,9 @@ static void header_files(void)
 	begin();
 	c = open_of(options);
 	CHECK(credentials_wait(c, 10000) == -EACCES);
-	CHECK(has_heard("s3://bbb/k: /h: No such file or directory\n"));
+	CHECK(has_heard("s3://bbb/k: header=/h: No such file or directory: "
+			"expected a file with lines NAME: VALUE, or a bearer "
+			"token\n"));
 	credentials_close(c);
 	fake_set(&fake, fake.files, "/h", "# mine\nX-A: b\n\n X-C:d \r\n");
 	c = open_of(options);
@@ -507,8 +509,8 @@ static void header_files(void)
 	pass(61);
 	CHECK(signs_with(c, "Basic HUSH", NULL));
 	credentials_pause(c);
-	CHECK(has_heard("cannot read the credentials again: /h:1: expected "
-			"NAME: VALUE\n"));
+	CHECK(has_heard("cannot read the credentials again: header=/h:1: "
+			"expected NAME: VALUE\n"));
 	CHECK(!has_heard("HUSH"));
 	credentials_close(c);
 	/* An Authorization header replaces signatures. */
@@ -522,6 +524,7 @@ static void header_files(void)
 
 static void bad_header_files_are_refused(void)
 {
+	static char long_line[40000], long_token[40000];
 	static const char *const table[][2] = {
 		{ "A: b\nHost: x", "/h:2: requests have this header" },
 		{ "range: bytes=0-1", "/h:1: requests have this header" },
@@ -530,16 +533,23 @@ static void bad_header_files_are_refused(void)
 		{ "A: b\x01", "/h:1: the value has a control character" },
 		{ "a:1\na:2\na:3\na:4\na:5\na:6\na:7\na:8\na:9\na:10\na:11",
 		  "/h:11: more than 10 headers" },
+		{ "", "header=/h: the file is empty: write lines NAME: VALUE" },
+		{ "# no line\n", "header=/h: the file is empty" },
+		{ long_line, "/h:2: the headers are longer than 32 KiB" },
+		{ long_token, "/h: the token is longer than 32 KiB" },
 	};
 	struct credentials *c;
 
+	memset(long_line, 'x', sizeof(long_line) - 1);
+	memcpy(long_line, "A: b\nC: ", 8);
+	memset(long_token, 'x', sizeof(long_token) - 1);
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		begin();
 		fake_set(&fake, fake.files, "/h", table[i][0]);
 		c = open_of((struct credentials_options){ .scheme = URL_HTTP,
 							  .header = "/h" });
 		CHECK(credentials_wait(c, 10000) == -EACCES);
-		CHECK(has_heard(table[i][1]));
+		CHECK(has_heard(table[i][1]) && !has_heard("xxx"));
 		credentials_close(c);
 	}
 }

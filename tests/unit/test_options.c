@@ -111,6 +111,8 @@ static void test_storage_options_are_checked_and_shown(void)
 	refused("d m -o connections=0", "-o connections=0: expected a whole "
 					"number from 1 to 256. See");
 	refused("d m -o retry", "expected retry=TIME");
+	refused("d m -o header=tok-en", "-o header: expected the path of a");
+	refused("d m -o endpoint=http://u:p@h", "-o endpoint: expected http");
 	refused("d m -o no_sign=1", "expected no_sign without a value");
 }
 

@@ -62,9 +62,11 @@ static void files_are_read(void)
 	CHECK(reads(path_of("a"), "", 0) == -EINVAL);
 	CHECK(!reads("/dev/null", "", 0));
 	CHECK(reads(path_of("none"), "", 0) == -ENOENT);
-	CHECK(reads(folder, "", 0) == -EINVAL);
+	CHECK(reads(folder, "", 0) == -EISDIR);
 	CHECK(!mkfifo(path_of("fifo"), 0600));
-	CHECK(reads(path_of("fifo"), "", 0) == -EINVAL);
+	CHECK(reads(path_of("fifo"), "", 0) == -ENOSTR);
+	CHECK(!strcmp(outside_why(-ENOSTR), "it is not a regular file"));
+	CHECK(!strcmp(outside_why(-ENOENT), strerror(ENOENT)));
 	CHECK(!unlink(path_of("fifo")));
 	free(big);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fs/source/options.h"
@@ -146,6 +147,8 @@ static void no_message_has_a_secret(void)
 		"typo=hunter2",
 		"endpoint=https://user:hunter2@host",
 		"endpoint=https://host/?X-Amz-Signature=hunter2",
+		"header=hunter2",
+		"header=Authorization: Bearer hunter2",
 	};
 	struct source_options o;
 
@@ -154,6 +157,27 @@ static void no_message_has_a_secret(void)
 		CHECK(last[0] && !strstr(last, "hunter2"));
 		source_options_fini(&o);
 	}
+}
+
+static void a_file_with_secrets_is_private(void)
+{
+	struct source_options o;
+	FILE *f = fopen("header.txt", "w");
+
+	CHECK(f && !fclose(f) && !chmod("header.txt", 0640));
+	CHECK(!read_options("header=header.txt", &o) && !last[0]);
+	CHECK(strstr(o.header, "/header.txt"));
+	source_options_fini(&o);
+	CHECK(!chmod("header.txt", 0644));
+	CHECK(!read_options("header=header.txt", &o));
+	CHECK(strstr(last, "/header.txt: all users can read this file"));
+	source_options_fini(&o);
+	CHECK(!unlink("header.txt"));
+	CHECK(read_options("header=header.txt", &o) == -EINVAL);
+	CHECK(strstr(last, "header: expected the path of a file"));
+	source_options_fini(&o);
+	CHECK(!read_options("header=~/x", &o) && !strcmp(o.header, "~/x"));
+	source_options_fini(&o);
 }
 
 static void the_environment_has_defaults(void)
@@ -183,6 +207,7 @@ int main(void)
 	flags_have_python_values();
 	wrong_words_get_one_line();
 	no_message_has_a_secret();
+	a_file_with_secrets_is_private();
 	the_environment_has_defaults();
 	return 0;
 }
