@@ -26,6 +26,7 @@
 #include "fs/mount/sandbox.h"
 #include "fs/mount/served.h"
 #include "fs/mount/watcher.h"
+#include "fs/net/command_line.h"
 #include "fs/util/cleanup.h"
 
 enum {
@@ -671,6 +672,7 @@ int main(int argc, char **argv)
 			    .watcher.socket = -1 };
 	int code;
 
+	command_line_hide(argv);
 	/* One write at the end: stdio forgets why an earlier one failed. */
 	setvbuf(stdout, malloc(OUTPUT_SIZE), _IOFBF, OUTPUT_SIZE);
 	/* Reset SIGCHLD: if the parent ignored it, waitpid(2) would fail. */

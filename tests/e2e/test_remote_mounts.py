@@ -112,6 +112,34 @@ def test_a_confined_mount_reads_all(fuse, tmp_path, big, nginx, certificate,
     assert sum(r.sent for r in ranges) < 1.05 * os.path.getsize(big.path)
 
 
+def command_lines():
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            yield path.read_text(errors="replace")
+
+
+@pytest.mark.parametrize("line", ["beton info URL", "fsck.beton URL",
+                                  "mkfs.beton FILE URL", "betonfs -f URL DIR"])
+def test_the_list_of_processes_shows_no_password(tmp_path, big, line):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = (f"http://user:{SECRET}@127.0.0.1:{server.getsockname()[1]}/x"
+               f"?X-Amz-Signature={SECRET}")
+        known = {"URL": url, "FILE": big.path, "DIR": str(tmp_path)}
+        program, *words = line.split()
+        child = subprocess.Popen(
+            [os.path.join(BUILD, program),
+             *(known.get(word, word) for word in words)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            server.settimeout(30)
+            server.accept()[0].close()
+            shown = pathlib.Path(f"/proc/{child.pid}/cmdline").read_text()
+        finally:
+            child.kill()
+            child.wait()
+    assert "/x" in shown and SECRET not in shown
+
+
 def test_no_secret_is_shown(fuse, tmp_path, big, nginx):
     server = nginx(pathlib.Path(big.path).parent)
     where = tmp_path / "mnt"
@@ -125,6 +153,8 @@ def test_no_secret_is_shown(fuse, tmp_path, big, nginx):
                 assert SECRET not in path.read_text(errors="replace"), path
         assert SECRET not in (where / "dataset.json").read_text()
         assert SECRET not in printed()
+        lines = [line for line in command_lines() if str(where) in line]
+        assert lines and SECRET not in str(lines), lines
     printed = run(BETON, "info", url)
     assert printed.stdout.startswith(server.url("big.beton") + ": ")
     assert SECRET not in printed.stdout + printed.stderr

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "fs/net/command_line.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/ui/features.h"
 #include "loader/tools/ui/output.h"
@@ -97,6 +98,7 @@ int main(int argc, char **argv)
 	int code;
 
 	(void)argc;
+	command_line_hide(argv);
 	/* Ignore the signal, so that a write beyond RLIMIT_FSIZE fails with
 	   EFBIG. */
 	signal(SIGXFSZ, SIG_IGN);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fs/net/url.h"
+#include "fs/net/command_line.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
@@ -360,6 +361,7 @@ int main(int argc, char **argv)
 	int code, ended;
 
 	(void)argc;
+	command_line_hide(argv);
 	/* Ignore the signal, so that a write beyond RLIMIT_FSIZE fails with
 	   EFBIG. */
 	signal(SIGXFSZ, SIG_IGN);

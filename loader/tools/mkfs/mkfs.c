@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "fs/util/log.h"
+#include "fs/net/command_line.h"
 #include "fs/util/name.h"
 #include "fs/util/thread.h"
 #include "loader/tools/input/directory.h"
@@ -161,6 +162,7 @@ int main(int argc, char **argv)
 	int code;
 
 	(void)argc;
+	command_line_hide(argv);
 	/* Ignore the signal, so that a write beyond RLIMIT_FSIZE fails with
 	   EFBIG. */
 	signal(SIGXFSZ, SIG_IGN);
