@@ -78,8 +78,9 @@ static enum pin_verdict read_extent(const struct http_answer *a, uint64_t off,
 				    char *why)
 {
 	if (a->malformed)
-		return say(PIN_WRONG, why,
-			   "Content-Length or Content-Range is malformed");
+		return say(
+			PIN_REFUSED, why,
+			"the answer has a malformed Content-Length or Content-Range, or two that differ");
 	if (a->is_multipart)
 		return say(
 			PIN_REFUSED, why,
@@ -177,10 +178,11 @@ static enum pin_verdict check_version(const struct pin *pin,
 	if (total == pin->size)
 		return PIN_OK;
 	if (*pin->etag && !pin->etag_is_weak)
-		return say(PIN_WRONG, why,
-			   "the object has %llu bytes instead of %llu, and the same ETag",
-			   (unsigned long long)total,
-			   (unsigned long long)pin->size);
+		return say(
+			PIN_WRONG, why,
+			"the object has %llu bytes instead of %llu, and the same ETag",
+			(unsigned long long)total,
+			(unsigned long long)pin->size);
 	return say(PIN_REPLACED, why, "another version");
 }
 
@@ -196,6 +198,10 @@ enum pin_verdict pin_check(struct pin *pin, const struct http_answer *answer,
 		v = PIN_WRONG;
 	if (v == PIN_OK && pin->is_set && got.total != HTTP_UNKNOWN)
 		v = check_version(pin, answer, got.total, why);
+	if (v == PIN_OK && got.total != HTTP_UNKNOWN && got.total > INT64_MAX)
+		v = say(PIN_REFUSED, why,
+			"the server reports a size of %llu bytes, more than a file can have",
+			(unsigned long long)got.total);
 	if (v == PIN_OK)
 		v = check_extent(answer, &got, off, size, why);
 	if (v != PIN_OK)

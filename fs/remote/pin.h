@@ -24,7 +24,7 @@ enum pin_verdict {
 	PIN_OK,
 	PIN_WRONG,    /* another attempt may succeed: proxies err for moments */
 	PIN_REPLACED, /* the object is another version */
-	PIN_REFUSED,  /* the first answer: the server cannot serve ranges */
+	PIN_REFUSED,  /* the first answer: the server cannot serve the object */
 };
 
 enum {

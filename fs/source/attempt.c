@@ -61,6 +61,7 @@ static int take_head(struct net_transfer *t)
 	if (!attempt_has_bytes(a))
 		return 0;
 	note_first_byte(a);
+	a->is_first = !p->pin.is_set;
 	a->verdict = pin_check(&p->pin, &t->answer, a->at,
 			       f->off + f->size - a->at, &a->end, a->why);
 	if (a->verdict != PIN_OK)
@@ -101,18 +102,31 @@ static void note_recovery(struct attempt *a, int64_t now)
 	outage_ends(&a->peer->outage, now);
 }
 
+/* Ends an answer with more bytes than its Content-Range, which a server sends
+   that has no ranges. Later it is no failure if the bytes before are all that
+   the fetch needs. */
+static int refuse_excess(struct attempt *a)
+{
+	a->verdict = a->is_first ? PIN_REFUSED : PIN_WRONG;
+	if (a->is_first)
+		a->fetch->got = 0;
+	snprintf(a->why, sizeof(a->why),
+		 "the answer has more bytes than its Content-Range");
+	return -EPROTO;
+}
+
 static int take_bytes(struct net_transfer *t, const void *data, size_t size)
 {
 	struct attempt *a = t->arg;
 	struct fetch *f = a->fetch;
-	uint64_t skip;
+	uint64_t skip, excess;
 
 	if (!f)
 		return -ECANCELED;
 	if (!attempt_has_bytes(a))
 		return take_note(a, data, size);
-	if (size > a->end - a->at)
-		return -EPROTO;
+	excess = size - min_u64(size, a->end - a->at);
+	size -= excess;
 	/* Another attempt may be further. */
 	skip = min_u64(f->off + f->got - a->at, size);
 	scatter_append(&f->memory, (const char *)data + skip, size - skip);
@@ -121,7 +135,7 @@ static int take_bytes(struct net_transfer *t, const void *data, size_t size)
 	if (size > skip)
 		note_recovery(a, t->last_ns);
 	depth_bytes(&a->peer->depth, t->last_ns, size);
-	return 0;
+	return excess ? refuse_excess(a) : 0;
 }
 
 static void free_secrets(struct attempt_target *to)

@@ -103,6 +103,7 @@ struct attempt {
 	bool moved_within; /* its origin */
 	bool is_probe;	   /* asks for the new version, for a message */
 	bool has_version;
+	bool is_first; /* its answer set the pin */
 	enum pin_verdict verdict;
 	char why[PIN_WHY_SIZE];
 	struct refusal refusal;

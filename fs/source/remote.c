@@ -14,6 +14,9 @@ enum {
 	REFUSED_MAX = 4, /* attempts of one request */
 	/* Before the first answer of a server. */
 	OPEN_MS = 5 * 1000,
+	/* An answer of fewer bytes is a failure, so that a server cannot keep a
+	   read by answers of a byte. */
+	SHORT_MIN = 4 << 10,
 };
 
 static void add(atomic_uint_fast64_t *count, uint64_t n)
@@ -78,6 +81,7 @@ static void finish(struct fetch *f, int result)
 
 	DL_DELETE(r->active, f);
 	r->num_active--;
+	r->has_read |= !result;
 	end_fetch(r, f, result);
 }
 
@@ -156,14 +160,16 @@ struct failure {
 	uint64_t after_s;  /* the server asks for this pause */
 	int64_t silent_ns; /* without a byte */
 	bool is_there;	   /* the server, which may answer later */
+	bool is_wrong;	   /* the answer */
 };
 
 /* A URL that is wrong should not keep its user waiting. */
-static int64_t patience_ns(const struct remote *r, bool is_there)
+static int64_t patience_ns(const struct remote *r, const struct failure *why)
 {
 	uint64_t ms = r->retry_ms;
+	bool is_open = why->is_wrong ? r->has_read : r->peer.pin.is_set;
 
-	if (!r->peer.pin.is_set && !is_there)
+	if (!is_open && !why->is_there)
 		ms = min_u64(ms, OPEN_MS);
 	return (int64_t)ms * 1000000;
 }
@@ -172,7 +178,7 @@ static void try_again(struct fetch *f, const struct failure *why)
 {
 	struct remote *r = f->owner;
 	int64_t now = clock_ns(), wake, last;
-	int64_t patience = patience_ns(r, why->is_there);
+	int64_t patience = patience_ns(r, why);
 
 	if (!f->failures++) {
 		f->failed_ns = now;
@@ -193,10 +199,11 @@ static void try_again(struct fetch *f, const struct failure *why)
 	f->wake_ns = wake < last ? wake : last;
 }
 
-/* A failure of a server that did answer. */
-static void try_again_after(struct fetch *f, int error, const char *why)
+/* A server did answer, but wrongly. */
+static void try_again_after(struct fetch *f, const char *why)
 {
-	try_again(f, &(struct failure){ .error = error, .why = why });
+	try_again(f, &(struct failure){
+			     .error = -EIO, .why = why, .is_wrong = true });
 }
 
 static void slow_down(struct remote *r, const char *why)
@@ -280,7 +287,7 @@ static void fail_by_verdict(struct fetch *f, const struct attempt *a)
 		return;
 	case PIN_OK:
 	case PIN_WRONG:
-		try_again_after(f, -EIO, a->why);
+		try_again_after(f, a->why);
 	}
 }
 
@@ -326,12 +333,19 @@ static bool leaves_detour(struct fetch *f, const struct attempt *a, int result)
 /* An answer without an error: complete, or shorter than the request. */
 static void take_end(struct fetch *f, const struct attempt *a)
 {
-	if (f->got == f->size)
+	uint64_t size = a->at - a->transfer.answer.first;
+	char why[PIN_WHY_SIZE];
+
+	if (f->got == f->size) {
 		finish(f, 0);
-	else if (a->end > a->transfer.answer.first && f->got)
+	} else if (size >= SHORT_MIN) {
 		f->wake_ns = clock_ns();
-	else
-		try_again_after(f, -EIO, "an empty answer");
+	} else {
+		snprintf(why, sizeof(why),
+			 "the answer ends %llu bytes too early",
+			 (unsigned long long)(f->size - f->got));
+		try_again_after(f, why);
+	}
 }
 
 static bool is_conclusive(const struct attempt *a, int result)
@@ -415,10 +429,9 @@ static void fail_to_begin(struct fetch *f, int error)
 		return;
 	}
 	f->waits_for_keys = true;
-	try_again(f, &(struct failure){
-			     .error = -EACCES,
-			     .why = "there are no valid credentials",
-			     .after_s = 1 });
+	try_again(f, &(struct failure){ .error = -EACCES,
+					.why = "there are no valid credentials",
+					.after_s = 1 });
 }
 
 static void begin_attempt(struct fetch *f, bool is_hedge)

@@ -60,6 +60,7 @@ struct remote {
 	struct attempt *attempts;
 	unsigned num_active;
 	unsigned num_published;
+	bool has_read; /* a request has succeeded */
 	bool is_stale;
 	bool has_version;  /* attempts name the version */
 	bool is_throttled; /* which is logged */

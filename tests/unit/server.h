@@ -41,6 +41,10 @@ enum fault {
 	FAULT_GZIP,
 	FAULT_REDIRECT, /* to server.location */
 	FAULT_GARBAGE,	/* no HTTP */
+	FAULT_ONE_BYTE, /* a correct answer with one byte */
+	FAULT_EXCESS,	/* twice the bytes of Content-Range, without a length */
+	FAULT_TWO_LENGTHS,
+	FAULT_HUGE, /* 2^63 bytes in all */
 };
 
 struct server {
@@ -136,30 +140,38 @@ static inline bool server_status(struct server *s, int fd, int status,
 static inline bool server_answer(struct server *s, int fd, enum fault fault,
 				 uint64_t first, uint64_t last)
 {
-	uint64_t total = s->size + (fault == FAULT_RESIZED);
+	uint64_t total = fault == FAULT_HUGE
+				 ? UINT64_C(1) << 63
+				 : s->size + (fault == FAULT_RESIZED);
 	bool is_whole = fault == FAULT_WHOLE;
 	uint64_t size, said = first + (fault == FAULT_WRONG_RANGE);
 	const char *etag = fault == FAULT_REPLACED ? "\"other\"" : s->etag;
-	char head[1024], range[128] = "";
+	char head[1024], range[128] = "", length[128] = "";
 	int n;
 
 	if (is_whole)
 		first = 0, last = s->size - 1;
 	if (fault == FAULT_SHORT && last > first)
 		last = first + (last - first) / 2;
+	if (fault == FAULT_ONE_BYTE)
+		last = first;
 	size = last - first + 1;
 	if (!is_whole && fault != FAULT_NO_RANGE)
 		snprintf(range, sizeof(range),
 			 "Content-Range: bytes %llu-%llu/%llu\r\n",
 			 (unsigned long long)said, (unsigned long long)last,
 			 (unsigned long long)total);
+	if (fault != FAULT_EXCESS)
+		snprintf(length, sizeof(length), "Content-Length: %llu\r\n%s",
+			 (unsigned long long)size,
+			 fault == FAULT_TWO_LENGTHS ? "Content-Length: 7\r\n"
+						    : "");
 	n = snprintf(
 		head, sizeof(head),
-		"HTTP/1.1 %s X\r\nContent-Length: %llu\r\n%s%s%s%s%s%s%s"
+		"HTTP/1.1 %s X\r\n%s%s%s%s%s%s%s%s"
 		"Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n",
-		is_whole || fault == FAULT_OK_RANGE ? "200" : "206",
-		(unsigned long long)size, range,
-		etag && fault != FAULT_NO_ETAG ? "ETag: " : "",
+		is_whole || fault == FAULT_OK_RANGE ? "200" : "206", length,
+		range, etag && fault != FAULT_NO_ETAG ? "ETag: " : "",
 		etag && fault != FAULT_NO_ETAG ? etag : "",
 		etag && fault != FAULT_NO_ETAG ? "\r\n" : "",
 		fault == FAULT_MULTIPART
@@ -178,6 +190,10 @@ static inline bool server_answer(struct server *s, int fd, enum fault fault,
 			server_pause(s, 20);
 			server_reset(fd);
 		}
+		return false;
+	}
+	if (fault == FAULT_EXCESS) {
+		server_send_bytes(s, fd, first, 2 * size, 0);
 		return false;
 	}
 	return server_send_bytes(

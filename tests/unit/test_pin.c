@@ -80,7 +80,18 @@ static void test_ranges(void)
 	refused_at_first(&pin, &a);
 	a = answer(50, 59, 1000, "\"x\"");
 	a.malformed = true;
-	CHECK(judge(&pin, &a, 50, 10) == PIN_WRONG);
+	refused_at_first(&pin, &a);
+}
+
+static void test_sizes(void)
+{
+	struct pin pin = { 0 };
+	struct http_answer a = answer(0, 9, (1ull << 63) - 1, "\"x\"");
+
+	CHECK(judge(&pin, &a, 0, 10) == PIN_OK);
+	pin = (struct pin){ 0 };
+	a.total++;
+	CHECK(judge(&pin, &a, 0, 10) == PIN_REFUSED && !pin.is_set);
 }
 
 static void test_versions(void)
@@ -151,6 +162,7 @@ static void test_whole(void)
 int main(void)
 {
 	test_ranges();
+	test_sizes();
 	test_versions();
 	test_without_etag();
 	test_whole();

@@ -215,6 +215,11 @@ static void test_refusals(void)
 	refuses(FAULT_WRONG_RANGE, SIZE, -EIO, "Content-Range is 1-");
 	refuses(FAULT_GARBAGE, SIZE, -EPROTO, NULL);
 	refuses(FAULT_RESET, SIZE, -ECONNRESET, NULL);
+	refuses(FAULT_TWO_LENGTHS, SIZE, -EOPNOTSUPP, "or two that differ");
+	refuses(FAULT_EXCESS, SIZE, -EOPNOTSUPP, "more bytes than its Content");
+	refuses(FAULT_HUGE, SIZE, -EOPNOTSUPP,
+		"reports a size of 9223372036854775808 bytes");
+	refuses(FAULT_ONE_BYTE, SIZE, -EIO, "bytes too early");
 }
 
 static enum fault first_is_slow(struct server *s, unsigned index,
@@ -340,6 +345,9 @@ static void test_faults(void)
 	survives(FAULT_MULTIPART, 1);
 	survives(FAULT_NO_RANGE, 1);
 	survives(FAULT_RESIZED, 1);
+	survives(FAULT_ONE_BYTE, 1);
+	survives(FAULT_EXCESS, 0);
+	survives(FAULT_TWO_LENGTHS, 1);
 }
 
 static enum fault always_later(struct server *s, unsigned index, uint64_t first)
@@ -373,6 +381,9 @@ static void test_wrong_answers(void)
 	ends_by(FAULT_GZIP, "Content-Encoding");
 	ends_by(FAULT_NO_RANGE, "without Content-Range");
 	ends_by(FAULT_RESIZED, "bytes instead of");
+	ends_by(FAULT_TWO_LENGTHS, "or two that differ");
+	ends_by(FAULT_HUGE, "bytes instead of");
+	ends_by(FAULT_ONE_BYTE, "bytes too early");
 }
 
 static enum fault limited(struct server *s, unsigned index, uint64_t first)
