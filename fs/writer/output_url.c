@@ -20,6 +20,7 @@
 enum {
 	/* A server that does not answer at the beginning rarely does later. */
 	CHECK_RETRY_MS = 30 * 1000,
+	SUMS_RETRY_MS = 1000,
 	BEGIN_SIZE = 2,
 };
 
@@ -352,6 +353,41 @@ static void report(const struct object *o, const struct multipart_result *r)
 		 r->repeated ? ", some requests were repeated" : "");
 }
 
+/* Returns whether there is an object, which may be read. */
+static bool exists(const struct object *o, const char *url)
+{
+	struct store_request r = {
+		.method = NET_GET,
+		.headers = { "range: bytes=0-1" },
+		.begins = true,
+		.retry_ms = SUMS_RETRY_MS,
+		.poll = o->setup.poll,
+		.arg = o->setup.arg,
+	};
+	struct store *store;
+	bool is;
+
+	if (open_store(url, o->setup.options, o->setup.log, &store))
+		return false;
+	is = !store_send(store, &r) || r.answer.status == 416;
+	store_request_fini(&r);
+	store_close(store);
+	return is;
+}
+
+/* The checksums of the object that was replaced are wrong for the new one. */
+static void warn_of_sums(const struct object *o)
+{
+	cleanup_free char *side = url_sibling(o->setup.path, ".sums");
+	cleanup_free char *shown = side ? url_visible(side) : NULL;
+
+	if (shown && exists(o, side))
+		log_warning(o->setup.log,
+			    "%s: contains the checksums of the replaced "
+			    "object: write them again, or delete it",
+			    shown);
+}
+
 /* Makes the sums of the front, and joins those of the body. */
 static int make_sums(struct object *o)
 {
@@ -385,9 +421,12 @@ static int publish(struct output *output)
 	      : multipart_expect(o->upload, o->is_new,
 				 o->expects && *o->etag ? o->etag : NULL);
 	r = r ? r : multipart_finish(o->upload, o->fd, o->front_size, &result);
-	if (!r)
-		report(o, &result);
-	return r;
+	if (r)
+		return r;
+	report(o, &result);
+	if (!o->is_new && !o->sums)
+		warn_of_sums(o);
+	return 0;
 }
 
 int output_url_save(const struct output_setup *setup, const void *bytes,

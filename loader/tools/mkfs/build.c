@@ -283,7 +283,8 @@ static int write_sums(struct build *b)
 	return r;
 }
 
-/* The checksums of the file that was replaced are wrong for the new one. */
+/* The checksums of the file that was replaced are wrong for the new one. The
+   output warns of those of an object. */
 static void warn_of_sums(const struct build *b)
 {
 	cleanup_free char *path = sums_path(b->dataset);
