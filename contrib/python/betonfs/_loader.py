@@ -105,6 +105,16 @@ def _register() -> None:
         data.IterableDataset.register(Loader)
 
 
+def _teller(on_error: str) -> Callable[[int, str], None]:
+    """Return the function that logs the library's messages. It must not refer to
+    the loader, so that the loader ends with its last reference."""
+    def tell(level: int, text: str) -> None:
+        # Do not log an error that is raised.
+        if level != _ERROR or on_error != "raise":
+            _log.warning("%s", text)
+    return tell
+
+
 # Arguments that you cannot change after the open.
 _FIXED = frozenset(("drop_last", "epoch", "order", "pipeline", "seed", "subset",
                     "transforms", "weights"))
@@ -264,8 +274,9 @@ class Loader(Epochs):
     You own the memory of a batch as long as the batch or any of its tensors
     lives. After that the loader uses it again.
 
-    While you wait for a batch, other Python threads run, and signals interrupt
-    the wait. One thread at a time uses a loader, and others block. Closing or
+    While you wait for a batch, other Python threads run, signals interrupt the
+    wait, and the logger "betonfs" receives warnings, for example of a server
+    that does not answer. One thread at a time uses a loader, and others block. Closing or
     collecting the loader ends its threads. After ``break``, prefetched batches
     stay in memory, but all threads are idle.
 
@@ -411,13 +422,15 @@ class Loader(Epochs):
             warn_of_disagreement(self.rank, self.state_dict()["fingerprint"],
                                  self.spec)
         _register()
-        self._tell()
+        self._core.tell()
 
     def _open(self, part: SubsetFile, **options: Any) -> _beton.Loader:
         try:
             self._text = pipeline_text(self._arguments["pipeline"], self.path,
                                        self._storage)
-            core = _beton.Loader(self.path, pipeline=self._text, **options)
+            core = _beton.Loader(self.path, pipeline=self._text,
+                                 tell=_teller(self._arguments["on_error"]),
+                                 **options)
         except ValueError as e:
             raise ValueError(part.named(str(e))) from None
         except BetonError as e:
@@ -490,7 +503,7 @@ class Loader(Epochs):
             raw = core.next(self._stream() if self._devices else None, turn)
         finally:
             if core.has_messages:
-                self._tell()
+                core.tell()
         if raw is None:
             return None
         batch: Any = self._maker.make(raw)
@@ -501,15 +514,6 @@ class Loader(Epochs):
                                 "None: what it returns is the batch, so end "
                                 "it with `return batch`")
         return batch
-
-    def _tell(self) -> None:
-        for level, text in self._core.messages():
-            if self._matters(level, text):
-                _log.warning("%s", text)
-
-    def _matters(self, level: int, text: str) -> bool:
-        # Do not log an error that is raised.
-        return level != _ERROR or self._arguments["on_error"] != "raise"
 
     # --- its place ---
 

@@ -19,6 +19,7 @@ enum {
 
 struct loader {
 	PyObject_HEAD struct handle *handle;
+	PyObject *tell; /* called with each message: its level and its text */
 	bool on_stream; /* has outputs in GPU memory */
 };
 
@@ -210,6 +211,53 @@ static void unlock(struct handle *h)
 	pthread_mutex_unlock(&h->lock);
 }
 
+/* --- the library's messages --- */
+
+static int tell_one(PyObject *function, const struct message *m)
+{
+	PyObject *text = PyUnicode_DecodeUTF8(
+		m->text, (Py_ssize_t)strlen(m->text), "replace");
+	PyObject *done =
+		text ? PyObject_CallFunction(function, "iO", (int)m->level,
+					     text)
+		     : NULL;
+
+	Py_XDECREF(text);
+	Py_XDECREF(done);
+	return done ? 0 : -1;
+}
+
+/* Passes the messages that have arrived to Python. The caller has no lock,
+   because a handler of Python's logging may call the loader. */
+static int tell(PyObject *self)
+{
+	struct handle *h = handle_of(self);
+	struct message m[MESSAGES_MAX];
+	unsigned n;
+	int r = 0;
+
+	pthread_mutex_lock(&h->log_lock);
+	n = h->num_messages;
+	memcpy(m, h->messages, n * sizeof(*m));
+	h->num_messages = 0;
+	pthread_mutex_unlock(&h->log_lock);
+	for (unsigned i = 0; i < n; i++) {
+		if (!r)
+			r = tell_one(((struct loader *)self)->tell, &m[i]);
+		free(m[i].text);
+	}
+	return r;
+}
+
+/* Does what a thread that waits owes Python: runs the handlers of signals, and
+   passes messages on, so that the user reads the reason of a long wait. */
+static int attend(PyObject *self)
+{
+	if (PyErr_CheckSignals())
+		return -1;
+	return handle_of(self)->num_messages ? tell(self) : 0;
+}
+
 /* --- opening and closing --- */
 
 static bool has_gpu_output(const struct beton_loader *l)
@@ -223,28 +271,33 @@ static bool has_gpu_output(const struct beton_loader *l)
 	return false;
 }
 
-/* Runs the handlers of signals during the compiler's run. */
-static bool is_interrupted(void *state)
+/* A thread that opens a loader without the GIL. */
+struct opening {
+	PyObject *loader;
+	PyThreadState *state;
+};
+
+static bool is_interrupted(void *arg)
 {
-	PyThreadState **saved = state;
+	struct opening *o = arg;
 	bool interrupted;
 
-	PyEval_RestoreThread(*saved);
-	interrupted = PyErr_CheckSignals() != 0;
-	*saved = PyEval_SaveThread();
+	PyEval_RestoreThread(o->state);
+	interrupted = attend(o->loader) != 0;
+	o->state = PyEval_SaveThread();
 	return interrupted;
 }
 
-static int open_loader(struct handle *h, const char *path,
+static int open_loader(PyObject *self, const char *path,
 		       struct beton_loader_options *o)
 {
-	PyThreadState *state = PyEval_SaveThread();
+	struct opening opening = { self, PyEval_SaveThread() };
 	int r;
 
 	o->interrupted = is_interrupted;
-	o->interrupted_arg = &state;
-	r = beton_loader_open(path, o, &h->loader);
-	PyEval_RestoreThread(state);
+	o->interrupted_arg = &opening;
+	r = beton_loader_open(path, o, &handle_of(self)->loader);
+	PyEval_RestoreThread(opening.state);
 	return r;
 }
 
@@ -289,7 +342,7 @@ static int text_convert(PyObject *object, void *text)
 /* Parses the arguments. The path is a bytes object that the caller releases. On
    failure, sets an exception and returns -1. */
 static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
-			 struct beton_loader_options *o)
+			 PyObject **tell, struct beton_loader_options *o)
 {
 	static const char *const names[] = { "path",	   "spec",
 					     "subset",	   "pipeline",
@@ -302,7 +355,7 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 					     "world_size", "on_error",
 					     "callback",   "no_padding",
 					     "verify",	   "storage_options",
-					     NULL };
+					     "tell",	   NULL };
 	struct number n[] = {
 		[CACHE_SIZE] = { .name = "cache_size",
 				 .unit = BYTES,
@@ -324,7 +377,7 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 	int on_error = 0, callback = 0, no_padding = 0, verify = 0;
 
 	if (!PyArg_ParseTupleAndKeywords(
-		    args, kwargs, "O&|$zzzzO&O&O&O&O&O&O&O&O&O&O&O&ipppz",
+		    args, kwargs, "O&|$zzzzO&O&O&O&O&O&O&O&O&O&O&O&ipppzO",
 		    (char **)names, PyUnicode_FSConverter, path, &o->spec,
 		    &o->subset, &o->pipeline, &o->device, text_convert, &source,
 		    text_convert, &cache, text_convert, &delivery, text_convert,
@@ -333,7 +386,7 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 		    &n[EPOCH], number_convert, &n[WORKERS], number_convert,
 		    &n[PREFETCH], number_convert, &n[RANK], number_convert,
 		    &n[WORLD], &on_error, &callback, &no_padding, &verify,
-		    &o->storage_options))
+		    &o->storage_options, tell))
 		return -1;
 	o->source = source.value;
 	o->cache = cache.value;
@@ -358,7 +411,7 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args,
 			    PyObject *kwargs)
 {
 	struct loader *l = NULL;
-	PyObject *path = NULL;
+	PyObject *path = NULL, *tell = NULL;
 	char error[ERROR_SIZE] = "";
 	int r;
 	struct beton_loader_options o = {
@@ -368,18 +421,23 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args,
 		.error_size = sizeof(error),
 	};
 
-	if (parse_options(args, kwargs, &path, &o))
+	if (parse_options(args, kwargs, &path, &tell, &o))
 		return NULL;
+	if (!tell) {
+		PyErr_SetString(PyExc_TypeError, "tell= is missing");
+		goto out;
+	}
 	l = (struct loader *)PyType_GenericAlloc(type, 0);
 	if (!l)
 		goto out;
+	l->tell = Py_NewRef(tell);
 	o.log_arg = l->handle = handle_new();
 	if (!l->handle) {
 		PyErr_NoMemory();
 		Py_CLEAR(l);
 		goto out;
 	}
-	r = open_loader(l->handle, PyBytes_AsString(path), &o);
+	r = open_loader((PyObject *)l, PyBytes_AsString(path), &o);
 	if (r) {
 		/* If a signal handler has raised an exception, keep it. */
 		if (!PyErr_Occurred())
@@ -409,6 +467,7 @@ static void loader_dealloc(PyObject *self)
 	if (h && h->loader && handle_is_ours(h))
 		stop(h);
 	handle_put(h);
+	Py_XDECREF(((struct loader *)self)->tell);
 	free_object(self);
 }
 
@@ -457,10 +516,12 @@ static int lock_turn(struct handle *h, uint64_t turn)
 	return -1;
 }
 
-/* Waits for a batch. Checks signals without the lock, because their handlers
-   can request the state or close the loader. */
-static int wait_for_batch(struct handle *h, uint64_t turn)
+/* Waits for a batch. Calls Python without the lock, because handlers can request
+   the state or close the loader. */
+static int wait_for_batch(PyObject *self, uint64_t turn)
 {
+	struct handle *h = handle_of(self);
+
 	if (lock_turn(h, turn))
 		return -1;
 	while (!h->ended && beton_loader_wait(h->loader, 0)) {
@@ -468,7 +529,7 @@ static int wait_for_batch(struct handle *h, uint64_t turn)
 		beton_loader_wait(h->loader, PATIENCE_MS);
 		pthread_mutex_unlock(&h->lock);
 		Py_END_ALLOW_THREADS;
-		if (PyErr_CheckSignals() || lock_turn(h, turn))
+		if (attend(self) || lock_turn(h, turn))
 			return -1;
 	}
 	return 0;
@@ -516,7 +577,7 @@ static PyObject *loader_next(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "OK", &stream, &turn))
 		return NULL;
 	on = stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
-	if (PyErr_Occurred() || wait_for_batch(h, turn))
+	if (PyErr_Occurred() || wait_for_batch(self, turn))
 		return NULL;
 	/* After the last batch, a request must not begin another epoch. */
 	r = h->ended ? -ENODATA : take(self, on, &b);
@@ -843,41 +904,14 @@ static PyObject *loader_stats(PyObject *self, PyObject *unused)
 	return new_stats(&stats);
 }
 
-/* --- the library's messages --- */
+/* --- its messages --- */
 
-static PyObject *loader_messages(PyObject *self, PyObject *unused)
+static PyObject *loader_tell(PyObject *self, PyObject *unused)
 {
-	struct handle *h = handle_of(self);
-	struct message m[MESSAGES_MAX];
-	PyObject *list = PyList_New(0);
-	unsigned n;
-
 	(void)unused;
-	if (!list || check_process(h)) {
-		Py_XDECREF(list);
+	if (check_process(handle_of(self)) || tell(self))
 		return NULL;
-	}
-	pthread_mutex_lock(&h->log_lock);
-	n = h->num_messages;
-	memcpy(m, h->messages, n * sizeof(*m));
-	h->num_messages = 0;
-	pthread_mutex_unlock(&h->log_lock);
-	for (unsigned i = 0; i < n; i++) {
-		PyObject *pair =
-			list ? Py_BuildValue(
-				       "iN", (int)m[i].level,
-				       PyUnicode_DecodeUTF8(
-					       m[i].text,
-					       (Py_ssize_t)strlen(m[i].text),
-					       "replace"))
-			     : NULL;
-
-		if (!pair || PyList_Append(list, pair))
-			Py_CLEAR(list);
-		Py_XDECREF(pair);
-		free(m[i].text);
-	}
-	return list;
+	Py_RETURN_NONE;
 }
 
 static PyObject *get_has_messages(PyObject *self, void *unused)
@@ -905,7 +939,7 @@ static PyMethodDef loader_methods[] = {
 	{ "info", loader_info, METH_NOARGS, NULL },
 	{ "outputs", loader_outputs, METH_NOARGS, NULL },
 	{ "stats", loader_stats, METH_NOARGS, NULL },
-	{ "messages", loader_messages, METH_NOARGS, NULL },
+	{ "tell", loader_tell, METH_NOARGS, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 
