@@ -76,7 +76,14 @@ extern "C" {
 
 struct beton_loader;
 
-/* How to treat samples that cannot be read or decoded. */
+/*
+ * How to treat samples that cannot be read or decoded.
+ *
+ * Skipping is for samples. If a server or a disk fails, or the dataset was
+ * replaced, and 128 samples in a row, or all of an epoch, cannot be read,
+ * beton_loader_next() fails in spite of BETON_ON_ERROR_SKIP or _ZERO, until a
+ * sample can be read.
+ */
 enum beton_on_error {
 	BETON_ON_ERROR_RAISE = 0, /* beton_loader_next() fails with -EIO */
 	BETON_ON_ERROR_SKIP,	  /* its values are 0, and valid[i] is 0 */
@@ -341,7 +348,7 @@ BETON_API void beton_loader_stop(struct beton_loader *loader);
  *   -ECANCELED   beton_loader_stop() was called
  *   -EIO         a sample of this batch cannot be read or decoded
  *   -ENOTCONN, -ENOENT   the dataset was not mounted again
- *   -ESTALE      another dataset was mounted instead
+ *   -ESTALE      the dataset was replaced, or another one was mounted instead
  *
  * Any error but -ENODATA and -ECANCELED affects this batch alone:
  * beton_loader_error() returns the reason, and the next call continues with the

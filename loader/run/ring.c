@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 
 #include "fs/util/cleanup.h"
@@ -124,6 +125,34 @@ static void note_given_batch(struct ring *ring, const struct beton_batch *batch,
 			made ? count_output_bytes(batch) : 0);
 }
 
+static void log_unlogged(const struct ring *ring, uint64_t n)
+{
+	if (n)
+		log_warning(
+			ring->options.log,
+			"%s: %llu sample%s after the first one could not be read",
+			ring->options.feed->path, (unsigned long long)n,
+			n == 1 ? "" : "s");
+}
+
+/* Skipping is for samples. If none can be read any longer, fails the turn. */
+static void judge_losses(struct ring *ring, struct turn *t)
+{
+	struct step *s = t->step;
+	size_t used;
+
+	if (!losses_take(&ring->losses, s->batch.num_samples,
+			 atomic_load(&s->lost), cursor_steps(&ring->given, 0),
+			 &ring->unlogged))
+		return;
+	ring->unlogged = losses_end(&ring->losses);
+	used = strlen(s->message);
+	snprintf(s->message + used, sizeof(s->message) - used,
+		 "; %llu samples in a row could not be read: on_error skips no more of them",
+		 (unsigned long long)ring->losses.samples);
+	t->error = step_errno(s);
+}
+
 /* Delivers a turn to the user. If it failed, returns its error and recycles
    it. */
 static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
@@ -133,6 +162,10 @@ static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
 
 	ring->given_sequence++;
 	ring->given.step++;
+	if (t->error)
+		losses_end(&ring->losses);
+	else if (!t->of)
+		judge_losses(ring, t);
 	if (t->error) {
 		int r = t->error;
 
@@ -176,20 +209,24 @@ static int give_next_turn(struct ring *ring, const struct beton_batch **out,
 int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	      size_t message_size)
 {
-	uint64_t now = stage_now_ns(), epoch;
+	uint64_t now = stage_now_ns(), epoch, unlogged;
 	char line[PACE_LINE_SIZE];
 	int r;
 
 	throughput_ask(&ring->throughput, now);
 	pthread_mutex_lock(&ring->lock);
 	if (!advance_epoch(ring)) {
+		ring->unlogged = 0;
 		r = give_next_turn(ring, out, message, message_size);
 		pthread_mutex_unlock(&ring->lock);
+		log_unlogged(ring, ring->unlogged);
 		return r;
 	}
 	ring->last_given_ns = 0;
 	epoch = ring->given.epoch;
+	unlogged = losses_end(&ring->losses);
 	pthread_mutex_unlock(&ring->lock);
+	log_unlogged(ring, unlogged);
 	snprintf(message, message_size, "the epoch is over");
 	throughput_end(&ring->throughput, now, epoch, line);
 	if (*line)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "loader/run/losses.h"
 
 int step_open(const struct step_plan *plan, struct step **out)
 {
@@ -301,7 +302,9 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 	s->batch.valid = s->valid.bytes;
 	atomic_store(&s->unread, h->num_samples);
 	atomic_store(&s->failed, 0);
+	atomic_store(&s->lost, 0);
 	s->failed_row = UINT32_MAX;
+	s->read_error = 0;
 	s->message[0] = '\0';
 	s->has_rounds = s->is_second = false;
 	r = prepare_ids(s);
@@ -455,6 +458,7 @@ static int run_output(struct step *s, const struct step_plan *plan,
 
 	if (v.error) {
 		describe(s, o->field, row, reason_of(v.error), failure);
+		failure->error = v.error;
 		return -v.error;
 	}
 	if (s->outputs[i].is_column)
@@ -537,6 +541,7 @@ bool step_run_row(struct step *s, const struct step_plan *plan,
 	uint64_t before = cost->decode_ns;
 	bool failed = false;
 
+	failure->error = 0;
 	for (uint32_t i = 0; i < s->batch.num_outputs; i++) {
 		bool is_pair = pipeline_output_at(s->pipeline, i)->part_size;
 		bool made = !s->is_second || !*unmade_at(s, row, i);
@@ -559,10 +564,16 @@ bool step_run_row(struct step *s, const struct step_plan *plan,
 	if (failed) {
 		failure->row = row;
 		atomic_fetch_add(&s->failed, 1);
+		atomic_fetch_add(&s->lost, losses_have(failure->error));
 		if (plan->on_error == BETON_ON_ERROR_SKIP)
 			s->valid.bytes[row] = 0;
 	}
 	return failed;
+}
+
+int step_errno(const struct step *s)
+{
+	return s->read_error == ESTALE ? -ESTALE : -EIO;
 }
 
 bool step_next_round(struct step *s)

@@ -53,9 +53,11 @@ struct step {
 	struct buffer unmade; /* [rows][outputs]; 1: the first round failed */
 	atomic_uint unread;   /* rows that were not run */
 	atomic_uint failed;   /* samples that failed, of those that were run */
+	atomic_uint lost;     /* of these, samples whose bytes were not read */
 	/* The failed row with the lowest number, and the reason. Guarded by the
 	   caller's lock. */
 	uint32_t failed_row;
+	int read_error; /* errno; 0: it was read */
 	char message[STEP_MESSAGE_SIZE];
 };
 
@@ -79,6 +81,7 @@ int step_prepare(struct step *step, const struct step_plan *plan,
 /* The reason why an output of a row could not be made. */
 struct step_failure {
 	uint32_t row;
+	int error; /* errno of the read; 0: it was read */
 	char why[256];
 };
 
@@ -89,6 +92,10 @@ struct step_failure {
 bool step_run_row(struct step *step, const struct step_plan *plan,
 		  struct pipeline_worker *worker, uint32_t row,
 		  struct step_failure *failure, struct stage_cost *cost);
+
+/* Returns the negative errno value for step->failed_row: -ESTALE if the dataset
+   was replaced, otherwise -EIO. */
+int step_errno(const struct step *step);
 
 /* Ends a round. Call it after all rows. If it returns true, run all rows again,
    in threads that synchronize with this call. */

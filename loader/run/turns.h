@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "fs/metrics/rank_figures.h"
+#include "loader/run/losses.h"
 #include "loader/run/offload.h"
 #include "loader/run/ring_options.h"
 #include "loader/run/throughput.h"
@@ -77,6 +78,8 @@ struct ring {
 	uint64_t given_sequence; /* turns of a smaller sequence are stale */
 	bool epoch_over;	 /* ring_next() has reported the end */
 	struct offload balance;
+	struct losses losses;
+	uint64_t unlogged; /* losses to log; only for the user's thread */
 	uint64_t last_given_ns; /* 0: no batch of this epoch delivered yet */
 	struct throughput throughput; /* only the user's thread writes it */
 	uint64_t opened_ns;

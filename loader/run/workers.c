@@ -45,24 +45,32 @@ static struct turn *find_turn_with_rows(struct ring *ring)
 	return NULL;
 }
 
-/* Stores the message of the failed row with the lowest number, for all
-   workers. */
-static void note_failed_row(struct ring *ring, struct turn *t,
-			    const struct step_failure *f)
+/* Stores the message of the failed row with the lowest number, for all workers.
+   Returns whether to log it. */
+static bool store_failed_row(struct ring *ring, struct turn *t,
+			     const struct step_failure *f)
 {
 	struct step *s = t->step;
 
-	atomic_fetch_add(&ring->failed_samples, 1);
-	log_error(ring->options.log, "%s: %s", ring->options.feed->path,
-		  f->why);
 	scoped_lock(&ring->lock);
-	if (f->row >= s->failed_row)
-		return;
-	s->failed_row = f->row;
-	snprintf(s->message, sizeof(s->message), "%.200s: %s",
-		 ring->options.feed->path, f->why);
-	if (ring->options.plan.on_error == BETON_ON_ERROR_RAISE)
-		t->error = -EIO;
+	if (f->row < s->failed_row) {
+		s->failed_row = f->row;
+		s->read_error = f->error;
+		snprintf(s->message, sizeof(s->message), "%.200s: %s",
+			 ring->options.feed->path, f->why);
+		if (ring->options.plan.on_error == BETON_ON_ERROR_RAISE)
+			t->error = step_errno(s);
+	}
+	return !losses_have(f->error) || losses_add(&ring->losses);
+}
+
+static void note_failed_row(struct ring *ring, struct turn *t,
+			    const struct step_failure *f)
+{
+	atomic_fetch_add(&ring->failed_samples, 1);
+	if (store_failed_row(ring, t, f))
+		log_error(ring->options.log, "%s: %s", ring->options.feed->path,
+			  f->why);
 }
 
 /* Stores a failure `r` of step_join(). Called without the lock. */

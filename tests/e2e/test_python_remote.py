@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import remote
@@ -101,3 +102,55 @@ def test_ctrl_c_ends_the_wait(server, opens):
             load(server)
     assert time.monotonic() - start < 5
     timer.join()
+
+
+@pytest.fixture
+def other(tmp_path):
+    return remote.large(tmp_path / "other.beton", samples=SAMPLES,
+                        size=250_000, seed=5)
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_a_replaced_object_is_estale(server, lines, other, on_error):
+    batches = iter(load(server, on_error=on_error))
+    next(batches)
+    server.play(replaced={"at": 0, "by": str(other.path)})
+    with pytest.raises(betonfs.BetonError, match="the dataset was replaced") \
+            as raised:
+        list(batches)
+    assert raised.value.errno == errno.ESTALE
+    assert len(lines.of("the object was replaced")) == 1
+
+
+@pytest.mark.parametrize("on_error", ["skip", "zero"])
+def test_skipping_ends_in_an_outage(server, lines, on_error):
+    """The samples of an outage are few, and so are the lines."""
+    loader = load(server, retry="1s", on_error=on_error)
+    batches = iter(loader)
+    next(batches)
+    server.play(faults=[DOWN])
+    with pytest.raises(betonfs.BetonError,
+                       match=r"\d+ samples in a row could not be read: "
+                       "on_error skips no more"):
+        list(batches)
+    assert 0 < loader.stats()["failed_samples"] < SAMPLES
+    assert len(lines.of("Connection reset")) <= 4, lines.texts
+    assert len(lines.texts) <= 6, lines.texts
+
+
+def test_skipped_samples_of_a_short_outage(server, lines):
+    """One line has the first one, and another one the number of others."""
+    loader = load(server, retry="1s", on_error="skip", workers=1)
+    batches = iter(loader)
+    valid = [next(batches).valid]
+    server.play(faults=[DOWN])
+    for batch in batches:
+        valid.append(batch.valid)
+        if not valid[-1].all():
+            server.play()
+    valid = np.concatenate(valid)
+    lost = int(np.sum(~valid))
+    assert lost == loader.stats()["failed_samples"]
+    assert 0 < lost < len(valid) and valid[-1]
+    assert len(lines.of("sample ")) == 1, lines.texts
+    assert lines.of(f"{lost - 1} samples after the first one"), lines.texts
