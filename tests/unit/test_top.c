@@ -347,7 +347,8 @@ static struct top_reading *networks(unsigned at_s, unsigned is_out)
 		"\"retries\": 3, \"throttled\": 2000000,"
 		"\"payload_bytes\": %u, \"is_out\": %u,"
 		"\"tier\": {\"stored_bytes\": 1048576, \"size_bytes\": 2097152}},"
-		"{\"dataset\": \"val\\n\", \"latency_s\": 0.0004}]}",
+		"{\"dataset\": \"val\\n\", \"latency_s\": 0.0004},"
+		"{\"dataset\": \"\", \"latency_s\": 0.0005}]}",
 		at_s, at_s << 20, is_out);
 
 	return parsed(text, at_s * S);
@@ -376,7 +377,8 @@ static void test_networks(void)
 	draw_networks(
 		120, 0,
 		"network  train: 1.0 MiB/s, 52 ms, 14 of 16 in flight, 3 retries, 2000k throttled, tier 1.0 MiB of 2.0 MiB\n"
-		"network  val?: 0 B/s, 0.4 ms, 0 of 0 in flight, 0 retries, 0 throttled\n");
+		"network  val?: 0 B/s, 0.4 ms, 0 of 0 in flight, 0 retries, 0 throttled\n"
+		"network  0 B/s, 0.5 ms, 0 of 0 in flight, 0 retries, 0 throttled\n");
 	draw_networks(
 		70, 1,
 		"network  train: the server does not answer, 1.0 MiB/s, 52 ms\n");

@@ -113,11 +113,12 @@ const struct fact top_disk_facts[] = {
 #define IF(member) .known = offsetof(struct top_network_view, member)
 /* In a narrow window, the last ones are left out. */
 const struct fact top_network_facts[] = {
-	{ "dataset", OF(now.dataset), .text = "%s: " },
+	{ "dataset", OF(now.dataset) },
+	{ NULL, OF(now.dataset), IF(has_name), .text = "%s: " },
 	{ "is_out", OF(is_out), .text = "the server does not answer, " },
 	{ "bytes_per_s", OF(bytes_per_s), .unit = FACT_BYTES, IF(has_rate),
 	  .text = "%s/s, " },
-	{ "rate", OF(now.rate) },
+	{ "rate", OF(now.rate), IF(is_measured) },
 	{ "latency_s", OF(now.latency_s) },
 	{ NULL, OF(latency_ms), .unit = FACT_BRIEF, .text = "%s ms" },
 	{ "in_flight", OF(now.in_flight), .text = ", %.0f" },

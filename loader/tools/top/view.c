@@ -304,7 +304,9 @@ static void see_network(const struct top_network *was,
 {
 	*v = (struct top_network_view){
 		.now = *now,
+		.has_name = *now->dataset,
 		.is_out = now->is_out,
+		.is_measured = now->rate > 0,
 		.latency_ms = 1e3 * now->latency_s,
 		.has_rate = was && now->payload_bytes >= was->payload_bytes,
 		.has_tier = now->tier_size > 0,

@@ -48,8 +48,10 @@ struct top_job_view {
 
 struct top_network_view {
 	struct top_network now;
+	bool has_name; /* a mount of one dataset has no directory for it */
 	bool is_out;
 	bool has_rate;
+	bool is_measured; /* now.rate */
 	double bytes_per_s; /* between the two readings */
 	double latency_ms;
 	bool has_tier;
