@@ -180,7 +180,7 @@ int place_make_dir(const char *path, int *out)
 {
 	struct place p = { .dir = AT_FDCWD };
 	struct stat file;
-	int fd, r = follow_links(&p, path, &file);
+	int fd = -1, r = follow_links(&p, path, &file);
 
 	r = r ? r : ask_kernel(path);
 	if (!r && !p.is_taken && mkdirat(p.dir, p.name, 0777) &&

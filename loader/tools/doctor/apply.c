@@ -55,11 +55,12 @@ static bool is_taken(const char *setting, char *keys)
 	bool found = false;
 
 	while (*setting) {
-		char key[64];
-		size_t n = strlen(keys);
+		char key[64] = " ";
+		size_t n = strlen(keys), size = strcspn(setting, "=");
 
-		snprintf(key, sizeof(key), " %.*s ", (int)strcspn(setting, "="),
-			 setting);
+		strncat(key, setting,
+			size < sizeof(key) - 3 ? size : sizeof(key) - 3);
+		strcat(key, " ");
 		found |= strstr(keys, key) != NULL;
 		snprintf(keys + n, KEYS_SIZE - n, "%s", key);
 		setting += strcspn(setting, ",");
