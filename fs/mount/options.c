@@ -364,17 +364,23 @@ static bool is_end(const char *colon, bool is_url)
 	       paths_is_url(colon + 1);
 }
 
-/* Takes the first path or URL off a list. "\:" is a colon within it. The
-   caller frees it; NULL without memory. */
+/* Takes the first path or URL off a list. "\:" is a colon within it, and so is
+   one between braces, which can have URLs. The caller frees it; NULL without
+   memory. */
 static char *next_path(const char **list)
 {
 	const char *s = *list;
 	char *path = malloc(strlen(s) + 1), *out = path;
 	bool is_url = paths_is_url(s);
+	size_t depth = 0;
 
-	for (; path && *s && (*s != ':' || !is_end(s, is_url)); s++) {
+	for (; path && *s; s++) {
+		if (*s == ':' && !depth && is_end(s, is_url))
+			break;
 		if (s[0] == '\\' && s[1] == ':')
 			s++;
+		depth += *s == '{' && strchr(s, '}');
+		depth -= *s == '}' && depth;
 		*out++ = *s;
 	}
 	if (path)

@@ -274,6 +274,9 @@ static void test_datasets_are_operands_or_a_list(void)
 	datasets_are("s3://x/y:http://z:8/a", "s3://x/y|http://z:8/a|");
 	datasets_are("http://u:p@z:8/a?b=c:d", "http://u:p@z:8/a?b=c:d|");
 	datasets_are("/a:s3://x/y:/b:c", "/a|s3://x/y|/b|c|");
+	datasets_are("{http://z:8/a,s3://x/b}", "{http://z:8/a,s3://x/b}|");
+	datasets_are("{http\\://z\\:8/{a,b},c}d:{e:f",
+		     "{http://z:8/{a,b},c}d|{e|f|");
 }
 
 static void test_the_letters_of_mount_are_others(void)
