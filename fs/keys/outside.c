@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
@@ -19,7 +20,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 
-enum { WORDS_MAX = 64, POLL_MS = 50 };
+enum { WORDS_MAX = 64, POLL_MS = 50, PASSWD_SIZE = 16384 };
 
 const char *outside_environment(const struct outside *outside, const char *name)
 {
@@ -28,14 +29,22 @@ const char *outside_environment(const struct outside *outside, const char *name)
 	return value && *value ? value : NULL;
 }
 
+static char *find_home(const struct outside *outside)
+{
+	const char *home = outside_environment(outside, "HOME");
+
+	if (home)
+		return strdup(home);
+	return outside->home ? outside->home(outside->arg) : NULL;
+}
+
 int outside_read(const struct outside *outside, const char *path, char **text,
 		 size_t *size)
 {
-	cleanup_free char *expanded = NULL;
-	const char *home;
+	cleanup_free char *expanded = NULL, *home = NULL;
 
 	if (!strncmp(path, "~/", 2)) {
-		home = outside_environment(outside, "HOME");
+		home = find_home(outside);
 		if (!home)
 			return -ENOENT;
 		if (asprintf(&expanded, "%s%s", home, path + 1) < 0) {
@@ -66,6 +75,19 @@ static const char *own_environment(void *arg, const char *name)
 {
 	(void)arg;
 	return secure_getenv(name);
+}
+
+/* Services of systemd and containers often have no HOME. */
+static char *own_home(void *arg)
+{
+	cleanup_free char *text = malloc(PASSWD_SIZE);
+	struct passwd entry, *found = NULL;
+
+	(void)arg;
+	if (!text || getpwuid_r(geteuid(), &entry, text, PASSWD_SIZE, &found) ||
+	    !found || *entry.pw_dir != '/')
+		return NULL;
+	return strdup(entry.pw_dir);
 }
 
 static time_t own_now(void *arg)
@@ -300,6 +322,7 @@ static int own_run(void *arg, const char *command, const bool *stop, char **out,
 
 const struct outside outside_own = {
 	.environment = own_environment,
+	.home = own_home,
 	.read = own_read,
 	.run = own_run,
 	.now = own_now,

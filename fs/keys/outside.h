@@ -41,6 +41,9 @@ struct outside_fetch {
 struct outside {
 	/* NULL: the variable is not set. */
 	const char *(*environment)(void *arg, const char *name);
+	/* Returns the home directory of the user if HOME is not set, which the
+	   caller frees; NULL: there is none. May be NULL. */
+	char *(*home)(void *arg);
 	/* Sets *text to a text that ends with a NUL, of up to OUTSIDE_TEXT_MAX
 	   bytes; the caller frees it. May be called on any thread. The errors
 	   of which outside_why() has a text, and others. */
