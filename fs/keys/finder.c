@@ -12,7 +12,11 @@
 #include "fs/net/secret.h"
 #include "fs/util/bytes.h"
 
-enum { DEPTH_MAX = 8 }; /* roles that are assumed by roles */
+enum {
+	DEPTH_MAX = 8, /* roles that are assumed by roles */
+	PROGRAM_MAX = 64,
+	PLACE_SIZE = 192,
+};
 
 /* One search. */
 struct look {
@@ -56,19 +60,50 @@ static int by_keys(struct look *look, const char *profile, struct session *out)
 			    : r;
 }
 
+/* Refuses a session that is of no use, which would be asked for again at once.
+   An agent may be about to renew it. */
+static int check_expiry(struct search *search, const char *place,
+			struct session *session)
+{
+	time_t now = search->outside->now(search->outside->arg);
+	time_t ago = now - session->expires;
+	char time[64] = "";
+	struct tm tm;
+
+	if (!session->expires || ago < 0)
+		return 0;
+	strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%SZ",
+		 gmtime_r(&session->expires, &tm));
+	session_fini(session);
+	return search_fails(search, search->had_session ? -EAGAIN : -EACCES,
+			    "%s: its credentials have expired: Expiration is "
+			    "%s, %lld s ago",
+			    place, time, (long long)ago);
+}
+
+/* Names the program, without its arguments, which may be secret. */
+static void name_program(const char *profile, const char *command,
+			 char out[PLACE_SIZE])
+{
+	size_t quote = strspn(command, "'\"");
+	size_t size = strcspn(command + quote, quote ? "'\"" : " \t");
+
+	snprintf(out, PLACE_SIZE, "credential_process of profile %.64s (%.*s)",
+		 profile, (int)min_u64(size, PROGRAM_MAX), command + quote);
+}
+
 static int by_program(struct look *look, const char *profile,
 		      struct session *out)
 {
 	const char *command = get(look, profile, "credential_process");
 	const struct outside *outside = look->search->outside;
-	char place[128], *text = NULL;
+	char place[PLACE_SIZE], *text = NULL;
 	size_t size = 0;
 	int r;
 
 	if (!command)
 		return -ENOENT;
-	snprintf(place, sizeof(place), "credential_process of profile %.64s",
-		 profile);
+	name_program(profile, command, place);
 	if (!outside->run)
 		return search_fails(look->search, -EACCES,
 				    "%s: this process cannot run programs",
@@ -85,7 +120,7 @@ static int by_program(struct look *look, const char *profile,
 			r == -EIO ? "the program failed" : strerror(-r));
 	r = session_parse(look->search, place, text, size, true, out);
 	secret_free_bytes(text, size);
-	return r;
+	return r ? r : check_expiry(look->search, place, out);
 }
 
 /* The keys with which the role of a profile is assumed. */
@@ -260,9 +295,16 @@ static int by_instance(struct look *look, struct session *out)
 	return metadata_instance(look->search, &finder->settings, out);
 }
 
-static int (*const places[])(struct look *look, struct session *out) = {
-	by_variables,	  by_profile_role, by_web_identity,
-	by_profile_files, by_container,	   by_instance,
+static const struct {
+	const char *name;
+	int (*find)(struct look *look, struct session *out);
+} places[] = {
+	{ "variables", by_variables },
+	{ "the role of the profile", by_profile_role },
+	{ "AWS_WEB_IDENTITY_TOKEN_FILE", by_web_identity },
+	{ "the profile", by_profile_files },
+	{ "container credentials", by_container },
+	{ "the metadata service", by_instance },
 };
 
 static int try_place(struct look *look, size_t i, struct session *out)
@@ -272,7 +314,8 @@ static int try_place(struct look *look, size_t i, struct session *out)
 
 	if (finder->place && finder->place != i + 1)
 		return -ENOENT;
-	r = places[i](look, out);
+	r = places[i].find(look, out);
+	r = r ? r : check_expiry(look->search, places[i].name, out);
 	if (!r)
 		finder->place = i + 1;
 	return r;

@@ -121,7 +121,8 @@ static void programs_print_keys(void)
 	begin();
 	write_file("/home/me/.aws/config",
 		   "[default]\ncredential_process = get --it\n");
-	check_found("!credential_process of profile default: No such file");
+	check_found(
+		"!credential_process of profile default (get): No such file");
 	fake_set(&fake, fake.programs, "get --it",
 		 "{\"Version\": 1, \"AccessKeyId\": \"P\", "
 		 "\"SecretAccessKey\": \"Q\", \"SessionToken\": \"R\", "
@@ -129,15 +130,27 @@ static void programs_print_keys(void)
 	check_found("P Q R");
 	fake_set(&fake, fake.programs, "get --it",
 		 "{\"AccessKeyId\": \"P\", \"SecretAccessKey\": \"Q\"}");
-	check_found("!credential_process of profile default: Version");
+	check_found("!credential_process of profile default (get): Version");
 	fake_set(&fake, fake.programs, "get --it", "{\"Version\": 1}");
-	check_found("!credential_process of profile default: the answer lacks");
+	check_found(
+		"!credential_process of profile default (get): the answer lacks");
 	fake_set(&fake, fake.programs, "get --it", "P Q R");
-	check_found("!credential_process of profile default: the answer is no");
+	check_found(
+		"!credential_process of profile default (get): the answer is no");
 	fake_set(&fake, fake.programs, "get --it",
 		 "{\"Version\": 1, \"AccessKeyId\": \"P\", "
 		 "\"SecretAccessKey\": \"Q\", \"Expiration\": \"soon\"}");
-	check_found("!credential_process of profile default: Expiration");
+	check_found("!credential_process of profile default (get): Expiration");
+	fake_set(&fake, fake.programs, "get --it",
+		 "{\"Version\": 1, \"AccessKeyId\": \"P\", "
+		 "\"SecretAccessKey\": \"Q\", "
+		 "\"Expiration\": \"2020-01-01T00:00:00Z\"}");
+	check_found("!credential_process of profile default (get): its "
+		    "credentials have expired: Expiration is "
+		    "2020-01-01T00:00:00Z, ");
+	write_file("/home/me/.aws/config",
+		   "[default]\ncredential_process = \"/a b/get\" SECRET\n");
+	check_found("!credential_process of profile default (/a b/get): No");
 }
 
 static const char assumed[] =
@@ -287,6 +300,10 @@ static void containers(void)
 	fake_answer(&fake, "GET http://[fd00:ec2::23]/v1", 200,
 		    "{\"Code\": \"Broken\"}");
 	check_found("?container credentials: Broken");
+	fake_answer(&fake, "GET http://[fd00:ec2::23]/v1", 200,
+		    "{\"AccessKeyId\": \"M1\", \"SecretAccessKey\": \"M2\", "
+		    "\"Expiration\": \"2020-01-01T00:00:00Z\"}");
+	check_found("!container credentials: its credentials have expired");
 	fake_answer(&fake, "GET http://[fd00:ec2::23]/v1", 200, "[]");
 	check_found("?container credentials: the answer is no JSON");
 }
