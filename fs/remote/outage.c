@@ -33,13 +33,22 @@ void outage_fails(struct outage *o, int64_t now, int64_t silent_ns,
 		    (unsigned long long)retry_ms / 1000);
 }
 
+void outage_refuses(struct outage *o, const char *why)
+{
+	if (!o->is_refused)
+		log_warning(o->log,
+			    "%s: %s: reads fail until a request succeeds",
+			    o->name, why);
+	o->is_refused = true;
+}
+
 void outage_ends(struct outage *o, int64_t now)
 {
 	if (o->is_logged)
 		log_warning(o->log, "%s: the server answers again after %.1f s",
 			    o->name, seconds_since(o, now));
 	o->failures = 0;
-	o->is_logged = o->has_given_up = o->is_hopeless = false;
+	o->is_logged = o->has_given_up = o->is_hopeless = o->is_refused = false;
 }
 
 void outage_gives_up(struct outage *o, int64_t now, uint64_t off, uint64_t size,

@@ -273,6 +273,8 @@ static void fail_by_status(struct fetch *f, struct attempt *a)
 	case RETRY_FINAL:
 		break;
 	}
+	if (r->has_read)
+		outage_refuses(&r->peer.outage, why);
 	give_up(f, error, why);
 }
 

@@ -144,6 +144,17 @@ def test_samples_after_a_final_answer_are_not_valid(data, faulty, name,
     assert 0 < valid < len(data.values)
 
 
+def test_the_reason_of_a_refusal_is_reported(data, faulty, tmp_path):
+    body = "<Error><Code>AccountProblem</Code></Error>"
+    server = faulty(pathlib.Path(data.path).parent,
+                    faults=[{"kind": "status", "status": 403, "body": body,
+                             "from": 60}])
+    r = beton("dump", server.url("large.beton"), "--spec", SPEC, "--out",
+              tmp_path / "far", "--cache-size", "16MiB", code=None)
+    assert r.returncode and "Permission denied" in r.stderr
+    assert r.stderr.count("(AccountProblem): reads fail until") == 1
+
+
 class Running:
     """A dump in the background."""
 
