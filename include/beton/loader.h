@@ -79,10 +79,9 @@ struct beton_loader;
 /*
  * How to treat samples that cannot be read or decoded.
  *
- * Skipping is for samples. If a server or a disk fails, or the dataset was
- * replaced, and 128 samples in a row, or all of an epoch, cannot be read,
- * beton_loader_next() fails in spite of BETON_ON_ERROR_SKIP or _ZERO, until a
- * sample can be read.
+ * Skipping is for samples. If a server fails or the dataset was replaced, and
+ * 128 samples in a row, or all of an epoch, cannot be read, beton_loader_next()
+ * fails in spite of BETON_ON_ERROR_SKIP or _ZERO, until a sample can be read.
  */
 enum beton_on_error {
 	BETON_ON_ERROR_RAISE = 0, /* beton_loader_next() fails with -EIO */

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "fs/files/paths.h"
+#include "fs/source/disk.h"
+#include "fs/source/net_stats.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/feed/synthetic_text.h"
@@ -139,6 +141,14 @@ int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	if (r)
 		feed_release(feed, into);
 	return r;
+}
+
+bool feed_is_remote(const struct feed *feed)
+{
+	struct source_net_stats net;
+	struct disk_stats tier;
+
+	return feed->ops->network && feed->ops->network(feed, &net, &tier);
 }
 
 void feed_cancel(struct feed *feed)

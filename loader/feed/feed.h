@@ -140,6 +140,8 @@ int feed_make_fields(struct feed *feed, uint32_t n);
    one asked for. The view points into `into`. Failures are logged. */
 int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	       struct feed_batch *into, struct batch_view *out);
+/* Whether the feed itself reads a URL. */
+bool feed_is_remote(const struct feed *feed);
 /* Ends the wait of a thread in feed_fetch(), which fails from now on. Any
    thread. Does nothing after feed_stop(). */
 void feed_cancel(struct feed *feed);

@@ -142,7 +142,7 @@ static void judge_losses(struct ring *ring, struct turn *t)
 	size_t used;
 
 	if (!losses_take(&ring->losses, s->batch.num_samples,
-			 atomic_load(&s->lost), cursor_steps(&ring->given, 0),
+			 s->lost, cursor_steps(&ring->given, 0),
 			 &ring->unlogged))
 		return;
 	ring->unlogged = losses_end(&ring->losses);
@@ -454,6 +454,7 @@ int ring_open(const struct ring_options *options, struct ring **out)
 	ring->given = ring->produced = options->start;
 	ring->opened_ns = stage_now_ns();
 	offload_init(&ring->balance, options->balance, options->workers);
+	ring->losses.is_remote = feed_is_remote(options->feed);
 	pthread_mutex_init(&ring->lock, NULL);
 	pthread_cond_init(&ring->room, NULL);
 	pthread_cond_init(&ring->work, NULL);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/run/losses.h"
 
 int step_open(const struct step_plan *plan, struct step **out)
 {
@@ -302,9 +301,9 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 	s->batch.valid = s->valid.bytes;
 	atomic_store(&s->unread, h->num_samples);
 	atomic_store(&s->failed, 0);
-	atomic_store(&s->lost, 0);
 	s->failed_row = UINT32_MAX;
 	s->read_error = 0;
+	s->lost = 0;
 	s->message[0] = '\0';
 	s->has_rounds = s->is_second = false;
 	r = prepare_ids(s);
@@ -564,7 +563,6 @@ bool step_run_row(struct step *s, const struct step_plan *plan,
 	if (failed) {
 		failure->row = row;
 		atomic_fetch_add(&s->failed, 1);
-		atomic_fetch_add(&s->lost, losses_have(failure->error));
 		if (plan->on_error == BETON_ON_ERROR_SKIP)
 			s->valid.bytes[row] = 0;
 	}

@@ -53,10 +53,10 @@ struct step {
 	struct buffer unmade; /* [rows][outputs]; 1: the first round failed */
 	atomic_uint unread;   /* rows that were not run */
 	atomic_uint failed;   /* samples that failed, of those that were run */
-	atomic_uint lost;     /* of these, samples whose bytes were not read */
-	/* The failed row with the lowest number, and the reason. Guarded by the
-	   caller's lock. */
+	/* Guarded by the caller's lock, down to `message`. The failed row with
+	   the lowest number, and the reason. */
 	uint32_t failed_row;
+	uint32_t lost;	/* failed samples that are losses (losses.h) */
 	int read_error; /* errno; 0: it was read */
 	char message[STEP_MESSAGE_SIZE];
 };

@@ -20,10 +20,10 @@
 #include <stdint.h>
 
 #include "fs/metrics/rank_figures.h"
-#include "loader/run/losses.h"
 #include "loader/run/offload.h"
 #include "loader/run/ring_options.h"
 #include "loader/run/throughput.h"
+#include "loader/util/losses.h"
 
 enum { TURNS_WHY_SIZE = 600 };
 

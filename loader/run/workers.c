@@ -61,7 +61,10 @@ static bool store_failed_row(struct ring *ring, struct turn *t,
 		if (ring->options.plan.on_error == BETON_ON_ERROR_RAISE)
 			t->error = step_errno(s);
 	}
-	return !losses_have(f->error) || losses_add(&ring->losses);
+	if (!losses_have(&ring->losses, f->error))
+		return true;
+	s->lost++;
+	return losses_add(&ring->losses);
 }
 
 static void note_failed_row(struct ring *ring, struct turn *t,

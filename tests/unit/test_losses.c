@@ -3,17 +3,20 @@
 #include <errno.h>
 
 #include "beton/beton.h"
-#include "loader/run/losses.h"
+#include "loader/util/losses.h"
 #include "tests/unit/t.h"
 
 enum { BATCH = 8, EPOCH = 1000 };
 
 static void test_damage_is_no_loss(void)
 {
-	CHECK(losses_have(EIO) && losses_have(ESTALE) &&
-	      losses_have(ETIMEDOUT));
-	CHECK(!losses_have(0) && !losses_have(BETON_ECORRUPT) &&
-	      !losses_have(EOPNOTSUPP));
+	const struct losses near = { .is_remote = false };
+	const struct losses far = { .is_remote = true };
+
+	CHECK(losses_have(&far, EIO) && losses_have(&far, ESTALE));
+	CHECK(!losses_have(&near, EIO) && losses_have(&near, ETIMEDOUT));
+	CHECK(!losses_have(&far, 0) && !losses_have(&far, BETON_ECORRUPT) &&
+	      !losses_have(&far, EOPNOTSUPP));
 }
 
 static void lose(struct losses *l, unsigned n)

@@ -208,9 +208,9 @@ class Loader(Epochs):
         On a sample that cannot be read: "raise" a BetonError, "skip" it (the
         sample is zero, and ``batch.valid`` is False for it), or deliver "zero"
         (``batch.valid`` is True) (default: "raise"). "skip" and "zero" are for
-        samples: if a server or a disk fails, or the dataset was replaced, and
-        128 samples in a row, or all of an epoch, cannot be read, this raises
-        BetonError, too. The following ``next()`` continues after that
+        samples: if a server fails or the dataset was replaced, and 128 samples
+        in a row, or all of an epoch, cannot be read, this raises BetonError,
+        too. The following ``next()`` continues after that
         batch.
     prefetch
         Number of batches to prefetch (default: 0, which means 2).

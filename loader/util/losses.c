@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/losses.h"
+#include "loader/util/losses.h"
 
 #include <errno.h>
 
 #include "beton/beton.h"
 
-bool losses_have(int error)
+bool losses_have(const struct losses *l, int error)
 {
-	return error && error != BETON_ECORRUPT && error != EOPNOTSUPP;
+	return error && error != BETON_ECORRUPT && error != EOPNOTSUPP &&
+	       (error != EIO || l->is_remote);
 }
 
 bool losses_add(struct losses *l)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples whose bytes cannot be read, because a server or a disk fails or the
- * dataset was replaced. Damaged samples are not lost ones: they fail alone,
- * while a loss usually is the first of many. Therefore a ring logs one line and
- * a number for many losses, and does not skip samples for the length of an
- * outage. No threads: the caller has the lock of the ring.
+ * Samples whose bytes cannot be read, because a server fails or the dataset was
+ * replaced. Damaged samples, and those of a bad sector, are not lost ones: they
+ * fail alone, while a loss usually is the first of many. Therefore a ring logs
+ * one line and a number for many losses, and does not skip samples for the
+ * length of an outage. No threads: the caller has the lock of the ring.
  */
-#ifndef LOADER_RUN_LOSSES_H
-#define LOADER_RUN_LOSSES_H
+#ifndef LOADER_UTIL_LOSSES_H
+#define LOADER_UTIL_LOSSES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,6 +16,7 @@
 enum { LOSSES_MAX = 128 };
 
 struct losses {
+	bool is_remote;	   /* the loader reads a URL, so that EIO is a loss */
 	uint64_t unlogged; /* since the line of the first one */
 	bool is_logged;	   /* the first one */
 	uint64_t samples;  /* in batches without any other sample, in a row */
@@ -23,7 +24,7 @@ struct losses {
 };
 
 /* Returns whether the error of a value (batch_view_value.error) is a loss. */
-bool losses_have(int error);
+bool losses_have(const struct losses *losses, int error);
 
 /* A worker has lost a sample. Returns whether to log its reason. */
 bool losses_add(struct losses *losses);
