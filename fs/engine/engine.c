@@ -2,6 +2,7 @@
 #include "fs/engine/engine.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -77,6 +78,7 @@ struct engine {
 	char why[CACHE_WHY_SIZE];
 	unsigned prefetch;
 	uint64_t slot_bytes;   /* the most */
+	atomic_uint_fast64_t refused_bytes; /* of the last batch over them */
 	uint64_t slot_reserve; /* after use */
 	struct budget *budget;
 	uint64_t verify_bytes; /* taken for BUDGET_VERIFY */
@@ -237,9 +239,22 @@ static bool reclaim_slots(void *arg, uint64_t bytes)
 	return slots_reclaim(e->slots);
 }
 
+void engine_explain_size(const struct engine *e, char *out, size_t size)
+{
+	const char *advice =
+		e->cache ? ": half of cache_size: use a smaller batch, or a larger cache_size"
+			 : ": use a smaller batch";
+
+	snprintf(out, size,
+		 "a batch has %llu bytes, but at most %llu fit into memory%s",
+		 (unsigned long long)atomic_load(&e->refused_bytes),
+		 (unsigned long long)e->slot_bytes, advice);
+}
+
 static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 		  struct batch **out)
 {
+	char why[ENGINE_WHY_SIZE];
 	struct batch *batch;
 	int r;
 
@@ -249,13 +264,9 @@ static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 	if (r)
 		return r;
 	if (batch->vfile.size > e->slot_bytes) {
-		log_error(
-			e->log,
-			"%s: a batch has %llu bytes, but at most %llu fit into memory%s",
-			dataset_path(key->ds),
-			(unsigned long long)batch->vfile.size,
-			(unsigned long long)e->slot_bytes,
-			e->cache ? ": half of cache_size" : "");
+		atomic_store(&e->refused_bytes, batch->vfile.size);
+		engine_explain_size(e, why, sizeof(why));
+		log_error(e->log, "%s: %s", dataset_path(key->ds), why);
 		batch_put(&batch);
 		return -EFBIG;
 	}

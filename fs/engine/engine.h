@@ -127,6 +127,10 @@ void stream_set_share(struct stream *stream, const struct batch_share *share);
 int stream_batch(struct stream *stream, uint64_t number, bool afresh,
 		 struct batch **out);
 
+/* Writes the sizes and the advice for -EFBIG. */
+enum { ENGINE_WHY_SIZE = 200 };
+void engine_explain_size(const struct engine *engine, char *out, size_t size);
+
 /* Gets the same layout as stream_batch() with `afresh` if it is cached, and
    reads nothing. Returns false if it must be computed. */
 bool stream_cached(struct stream *stream, uint64_t number, struct batch **out);

@@ -91,6 +91,8 @@ struct feed_ops {
 	void (*close)(struct feed *feed);
 };
 
+enum { FEED_WHY_SIZE = 200 };
+
 struct feed_name {
 	char name[20];
 	char stem[BETON_STEM_SIZE];
@@ -110,6 +112,9 @@ struct feed {
 	struct spec_facts facts;
 	struct subset *subsets; /* facts.subsets; owned */
 	char fingerprint[2 * BETON_FINGERPRINT_SIZE + 1]; /* hexadecimal */
+	/* The reason why the last fetch() failed with -EFBIG. Only for its
+	   thread. "": unknown, because the daemon of a mount has logged it. */
+	char why[FEED_WHY_SIZE];
 	uint32_t num_fields;
 	struct pipeline_field *fields;
 	struct feed_name *names; /* fields[].name and .stem point here */

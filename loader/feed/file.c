@@ -212,6 +212,8 @@ static int file_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 		into->size = batch->vfile.size;
 	}
 	batch_put(&batch);
+	if (r == -EFBIG)
+		engine_explain_size(f->engine, feed->why, sizeof(feed->why));
 	return r;
 }
 

@@ -118,6 +118,8 @@ static const char *advice(const struct feed *feed, int error)
 {
 	const bool is_mount = feed->ops == &feed_mount;
 
+	if (error == -EFBIG)
+		return "; a batch must fit into half of cache_size: use a smaller batch, or mount with a larger cache_size";
 	if (error == -ENOMEM)
 		return "; use smaller batches, or a larger cache_size";
 	if (is_mount && error == -ESTALE)
@@ -136,6 +138,8 @@ void turns_explain_error(const struct ring *ring, int error, bool by_device,
 	*out = '\0';
 	if (d && (by_device || cuda_is_lost(device_cuda(d))))
 		cuda_failure(device_cuda(d), out, size);
+	if (error == -EFBIG)
+		snprintf(out, size, "%s", ring->options.feed->why);
 	if (!*out)
 		snprintf(out, size, "%s%s", strerror(-error),
 			 advice(ring->options.feed, error));

@@ -154,3 +154,14 @@ def test_skipped_samples_of_a_short_outage(server, lines):
     assert 0 < lost < len(valid) and valid[-1]
     assert len(lines.of("sample ")) == 1, lines.texts
     assert lines.of(f"{lost - 1} samples after the first one"), lines.texts
+
+
+def test_a_batch_that_does_not_fit_says_what_to_change(data):
+    loader = betonfs.Loader(data.path, SAMPLES, tensors="numpy",
+                            cache="process", cache_size=16 << 20)
+    with pytest.raises(betonfs.BetonError,
+                       match=r"a batch has \d+ bytes, but at most \d+ fit into "
+                       "memory: half of cache_size: use a smaller batch, or a "
+                       "larger cache_size") as raised:
+        next(iter(loader))
+    assert raised.value.errno == errno.EFBIG
