@@ -136,15 +136,32 @@ static bool clear_page(struct tier_store *store, uint64_t page, uint32_t sum)
 	return true;
 }
 
+static bool is_power_of_ten(uint64_t n)
+{
+	while (n && n % 10 == 0)
+		n /= 10;
+	return n == 1;
+}
+
+/* Logs the place of the first damaged page, and then the number of them: a
+   broken disk has a million. */
 void tier_store_drop(struct tier_store *store, uint64_t page, uint32_t sum)
 {
+	uint64_t n;
+
 	if (!clear_page(store, page, sum))
 		return;
-	atomic_fetch_add(&store->dropped, 1);
-	log_warning(
-		store->log,
-		"%s: the page at %llu is damaged: reading it from the server instead",
-		store->files.path, (ull)page * TIER_PAGE);
+	n = atomic_fetch_add(&store->dropped, 1) + 1;
+	if (n == 1)
+		log_warning(
+			store->log,
+			"%s: the page at %llu is damaged: reading it from the server instead",
+			store->files.path, (ull)page * TIER_PAGE);
+	else if (is_power_of_ten(n))
+		log_warning(
+			store->log,
+			"%s: %llu damaged pages so far were read from the server instead",
+			store->files.path, (ull)n);
 }
 
 void tier_store_failed(struct tier_store *store, uint64_t first, uint64_t end,
