@@ -26,6 +26,13 @@ static const struct evidence evidence = {
 	.memory = { .size = { .available = 3000000000, .why = "free" },
 		    .memlock = UINT64_MAX },
 	.disk = { .type = "nfs4", .source = "server:/data", .network = true },
+	.network = { .known = true,
+		     .rate = 4.5e7,
+		     .latency_s = 0.05,
+		     .in_flight = 15,
+		     .depth = 16,
+		     .retries = 3,
+		     .is_out = true },
 	.num_gpus = 1,
 	.gpus = { { .name = "H200",
 		    .busy = 7,
@@ -78,6 +85,9 @@ static void test_text(const struct diagnosis *d)
 	check_has(text,
 		  "dataset   /data/<train>.beton, 1000000 samples, "
 		  "1234.6 MB, on server:/data (nfs4), over the network\n");
+	check_has(text, "network   45.0 MB/s, 50.0 ms to the first byte, 15.0 "
+			"of 16.0 requests in flight, 3 retries, 0 throttled, "
+			"the server does not answer\n");
 	check_has(text, "machine   8 CPUs, 4 allowed, 2.5 cores by the quota "
 			"of /box, 3.0 GB free (free)\n");
 	check_has(text, "others    used 0.50 cores before the pipeline ran, "
@@ -134,6 +144,10 @@ static void test_html(const struct diagnosis *d)
 	unlink(path);
 	check_has(page, "<code>/data/&lt;train&gt;.beton</code>, 1000000 "
 			"samples, 1234.6 MB, on server:/data (nfs4)</td>");
+	check_has(page, "<tr><td>network</td><td>45.0 MB/s, 50.0 ms to the "
+			"first byte, 15.0 of 16.0 requests in flight, 3 "
+			"retries, 0 throttled, the server does not answer</td>"
+			"</tr>");
 	check_has(page, "<td>8 CPUs, 4 allowed, 2.5 cores; other processes "
 			"used 0.25 cores; 3.0 GB of memory free; memory "
 			"copies at 20.0 GB/s</td>");

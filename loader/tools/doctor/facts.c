@@ -117,7 +117,7 @@ const struct fact facts_network[] = {
 	{ "retries", OF(e.network.retries), BOTH(", %.0f retries") },
 	{ "throttled", OF(e.network.throttled), BOTH(", %.0f throttled") },
 	{ "is_out", OF(e.network.is_out),
-	  .text = ", the server does not answer" },
+	  BOTH(", the server does not answer") },
 	{ "tier_size_bytes", OF(e.network.tier_size) },
 	{ "tier_stored_bytes", OF(e.network.tier_stored) },
 	FACT_LAST,

@@ -155,6 +155,15 @@ static void write_dataset(FILE *out, const void *facts)
 	fact_html(out, facts_disk, facts);
 }
 
+static void write_network(FILE *out, const void *facts)
+{
+	if (!((const struct facts *)facts)->e.network.known)
+		return;
+	fputs("<tr><td>network</td><td>", out);
+	fact_html(out, facts_network, facts);
+	fputs("</td></tr>\n", out);
+}
+
 static void write_machine(FILE *out, const void *facts)
 {
 	fact_html(out, facts_cpu, facts);
@@ -194,6 +203,7 @@ static int write_page(FILE *out, void *arg)
 		{ "dataset", .write = write_dataset },
 		{ "pipeline", .text = f->e.pipeline },
 		{ "spec", .text = f->e.spec },
+		{ "network", .write = write_network },
 		{ "machine", .write = write_machine },
 		{ "trainer", .write = write_trainer },
 		{ "notes", .write = write_notes },

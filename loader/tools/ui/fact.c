@@ -183,6 +183,8 @@ void fact_html(FILE *out, const struct fact *facts, const void *thing)
 		text = text_of(f, thing);
 		if (text)
 			html_print(out, f->html, text);
+		else if (f->type == FACT_BOOL && number_of(f, thing) == 0)
+			continue;
 		else
 			html_print(out, f->html, scaled(f, thing));
 	}
