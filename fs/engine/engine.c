@@ -773,20 +773,23 @@ static int open_verify(struct engine *e)
 	return r;
 }
 
-/* Counts the memory of datasets behind URLs, which were opened before. */
+/* Counts the memory of datasets behind URLs, which were opened before. The
+   cache keeps half of its size, because an engine does not open without. */
 static void open_remote(struct engine *e)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, most = e->choice.cache_size / 2;
 
 	for (size_t i = 0; i < e->num_datasets; i++)
 		bytes += dataset_memory(e->datasets[i]);
-	if (!budget_take(e->budget, BUDGET_REMOTE, bytes, 0))
+	if (bytes <= most && !budget_take(e->budget, BUDGET_REMOTE, bytes, 0))
 		e->remote_bytes = bytes;
 	else
 		log_warning(
 			e->log,
-			"tables of URLs take %llu bytes more than cache_size allows: raise cache_size",
-			(unsigned long long)bytes);
+			"tables of URLs take up to %llu bytes beside a cache of %llu: set cache_size to %llu or more",
+			(unsigned long long)bytes,
+			(unsigned long long)e->choice.cache_size,
+			(unsigned long long)(2 * bytes));
 }
 
 /* Chooses the caches, and how much memory this process may use. */

@@ -354,18 +354,21 @@ static bool take_blocks(struct tables *t, struct want *w, uint64_t off,
 
 /* --- whole tables in the background --- */
 
+/* Returns the most blocks that the tables have. */
+static uint64_t blocks_of_tables(const struct tables *t)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < t->num_ranges; i++)
+		sum += t->ranges[i].size / BLOCK + 2;
+	return sum;
+}
+
 /* Returns whether all tables fit into their part of the memory. */
 static bool tables_fit(const struct tables *t)
 {
-	uint64_t room = t->blocks.most[BLOCK_TABLE], need;
-
-	for (size_t i = 0; i < t->num_ranges; i++) {
-		need = t->ranges[i].size / BLOCK + 2;
-		if (need > room)
-			return false;
-		room -= need;
-	}
-	return t->num_ranges > 0;
+	return t->num_ranges > 0 &&
+	       blocks_of_tables(t) <= t->blocks.most[BLOCK_TABLE];
 }
 
 static unsigned background_depth(const struct tables *t)
@@ -834,8 +837,12 @@ static void tables_note(struct source *source, const struct source_range *r,
 	if (!t->num_ranges)
 		return;
 	t->next = t->ranges[0].off;
-	t->blocks.most[BLOCK_OTHER] = all / TABLES_SHARE;
-	t->blocks.most[BLOCK_TABLE] = all - all / TABLES_SHARE;
+	/* Engines count these, so small objects shall not count as large ones:
+	   a dataset can have many. */
+	t->blocks.most[BLOCK_OTHER] =
+		min_u64(all / TABLES_SHARE, t->size / BLOCK + 1);
+	t->blocks.most[BLOCK_TABLE] =
+		min_u64(all - all / TABLES_SHARE, blocks_of_tables(t));
 	HASH_ITER(hh, t->blocks.table, block, next)
 	blocks_sort(&t->blocks, block, kind_of(t, block->index));
 }

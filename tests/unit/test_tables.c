@@ -284,6 +284,22 @@ static void too_large_tables_are_read_in_groups(void)
 	source_close(s);
 }
 
+static void small_tables_count_as_they_are(void)
+{
+	const struct source_range table = { 10 * MIB, 100 * KIB };
+	struct far_counts counts = { .quiet_ns = 1 };
+	struct source *s = open_tables(&counts, 64 * MIB);
+	struct tables_stats stats;
+
+	source_note_tables(s, &table, 1);
+	CHECK(tables_stats(s, &stats));
+	CHECK(stats.limit >= 100 * KIB && stats.limit < 22 * MIB);
+	for (uint64_t i = 0; i < 100; i++)
+		waves_of_read(s, &counts, 10 * MIB + i * KIB, KIB);
+	CHECK(tables_stats(s, &stats) && stats.bytes <= stats.limit);
+	source_close(s);
+}
+
 static void stored_bytes_are_not_requested(void)
 {
 	struct far_counts counts = { .quiet_ns = 1 };
@@ -439,6 +455,7 @@ int main(void)
 	other_reads_pass_through();
 	whole_tables_follow_the_first_read();
 	too_large_tables_are_read_in_groups();
+	small_tables_count_as_they_are();
 	stored_bytes_are_not_requested();
 	closing_ends_everything();
 	threads_read_the_bytes_of_the_file(0, 0);
