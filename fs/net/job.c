@@ -219,6 +219,10 @@ static void set_lines(struct net_job *job, bool with_secrets)
 	if (with_secrets)
 		n = append_all(job, n, &t->secrets);
 	SET(job, USERPWD, with_secrets ? t->userinfo : NULL);
+	/* An entry "default" would go to the target of a redirect. */
+	SET(job, NETRC,
+	    (long)(with_secrets && t->netrc ? CURL_NETRC_OPTIONAL
+					    : CURL_NETRC_IGNORED));
 	/* An upload waits for no answer before its body. */
 	n = append(job, n, "Expect:");
 	append(job, n, "Accept-Encoding: identity");
@@ -278,8 +282,6 @@ static void set_connection(struct net_job *job)
 	SET(job, FOLLOWLOCATION, 0L);
 	SET(job, BUFFERSIZE, (long)BUFFER_SIZE);
 	SET(job, TCP_KEEPALIVE, 1L);
-	SET(job, NETRC,
-	    (long)(t->netrc ? CURL_NETRC_OPTIONAL : CURL_NETRC_IGNORED));
 	if (t->direct)
 		SET(job, PROXY, "");
 	SET(job, CONNECTTIMEOUT_MS,

@@ -33,7 +33,7 @@ struct net_transfer {
 	const void *body; /* of NET_PUT and NET_POST */
 	size_t body_size;
 	bool fresh;	   /* a new connection, and a new look-up of the name */
-	bool netrc;	   /* take user and password from the user's .netrc */
+	bool netrc;	   /* for the host of `url`, ask the user's .netrc */
 	bool direct;	   /* through no proxy */
 	bool no_redirects; /* they are answers as others */
 	const char

@@ -192,6 +192,7 @@ static void take_detour(struct attempt *a)
 		return;
 	free_secrets(to);
 	to->userinfo = NULL;
+	to->netrc = false;
 }
 
 static void set_transfer(struct attempt *a)

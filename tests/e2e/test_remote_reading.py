@@ -159,6 +159,19 @@ def test_a_server_with_a_password(data, nginx, tmp_path):
     assert remote.info(url, {"HOME": str(tmp_path)}) == remote.info(data.path)
 
 
+def test_a_redirect_gets_no_password(data, nginx, tmp_path):
+    """Neither the first answer nor a later request to the target."""
+    server = nginx(folder(data), password=True)
+    url = server.url("photos.beton")
+    front = nginx(folder(data), extra=f"return 302 {url};")
+    (tmp_path / ".netrc").write_text(
+        f'default login {servers.USER} password "{servers.PASSWORD}"\n')
+    env = remote.environment({"HOME": str(tmp_path)})
+    beton("info", url, env=env)
+    r = beton("info", front.url("photos.beton"), code=1, env=env)
+    assert "401" in r.stderr and servers.PASSWORD not in r.stderr
+
+
 def test_a_certificate_of_an_unknown_ca_is_refused(data, nginx, certificate):
     server = nginx(folder(data), tls=certificate)
     r = beton("info", server.url("photos.beton"), code=1)
