@@ -37,9 +37,9 @@ struct appender {
 	struct writer_value *values; /* of one sample, in the dataset's order */
 };
 
-static int out_of_memory(struct log *log, const char *path)
+static int out_of_memory(struct log *log)
 {
-	log_error(log, "%s: out of memory", path);
+	log_error(log, "out of memory");
 	return -ENOMEM;
 }
 
@@ -143,7 +143,7 @@ static int unite_names(struct appender *a, const struct appender_setup *setup,
 		log_warning(a->log,
 			    "%s: field '%s' has no class names: storing the "
 			    "numbers of new classes as they are",
-			    setup->path, f->name);
+			    dataset_path(a->ds), f->name);
 		return 0;
 	}
 	r = add_names(t, old, f);
@@ -151,9 +151,9 @@ static int unite_names(struct appender *a, const struct appender_setup *setup,
 		log_error(a->log,
 			  "%s: field '%s': the names of all classes take over "
 			  "%d bytes",
-			  setup->path, f->name, CLASS_NAMES_SIZE_MAX);
+			  dataset_path(a->ds), f->name, CLASS_NAMES_SIZE_MAX);
 	else if (r)
-		out_of_memory(a->log, setup->path);
+		out_of_memory(a->log);
 	a->fields[i].classes = t->names;
 	a->fields[i].num_classes = t->labels.num;
 	return r;
@@ -172,7 +172,7 @@ static int open_existing(struct appender *a, const struct appender_setup *setup)
 	a->targets = calloc(a->num_fields, sizeof(*a->targets));
 	a->values = calloc(a->num_fields, sizeof(*a->values));
 	if (!a->targets || !a->values)
-		return out_of_memory(a->log, setup->path);
+		return out_of_memory(a->log);
 	for (size_t i = 0; i < a->num_fields && !r; i++)
 		r = match_field(a, setup, i);
 	r = r ? r : refuse_extra(a, setup);
@@ -240,7 +240,7 @@ int appender_open(const struct appender_setup *setup, struct appender **out)
 	int r;
 
 	if (!a)
-		return out_of_memory(setup->log, setup->path);
+		return out_of_memory(setup->log);
 	a->log = setup->log;
 	a->page_size = setup->page_size;
 	r = setup->exists ? open_existing(a, setup) : 0;

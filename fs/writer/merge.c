@@ -48,7 +48,7 @@ struct merge {
 
 static int out_of_memory(const struct merge *m)
 {
-	log_error(m->log, "%s: out of memory", m->out);
+	log_error(m->log, "out of memory");
 	return -ENOMEM;
 }
 
@@ -344,7 +344,7 @@ static int add_paths(struct merge *m, const struct paths *lists, size_t num)
 			r = add_part(m, lists[i].at[k], files);
 	}
 	if (!r && !files) {
-		log_error(m->log, "%s: no files to merge", m->out);
+		log_error(m->log, "no files to merge");
 		r = -EINVAL;
 	}
 	return r ? r : set_names(m);
@@ -413,8 +413,8 @@ static int open_writer(struct merge *m)
 	uint64_t given = m->options->page_size;
 
 	if (given > UINT32_MAX) {
-		log_error(m->log, "%s: page size %llu: at most 2147483648",
-			  m->out, (unsigned long long)given);
+		log_error(m->log, "page size %llu: at most 2147483648",
+			  (unsigned long long)given);
 		return -EINVAL;
 	}
 	return writer_begin(

@@ -14,6 +14,7 @@
 
 #include "fs/dataset/field.h"
 #include "fs/dataset/format.h"
+#include "fs/net/url.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/writer/output_open.h"
@@ -32,7 +33,7 @@ static const uint64_t PAGE_SIZE_LARGEST = (uint64_t)2 << 30;
 struct writer {
 	struct output *file;
 	struct log *log;
-	char *path;
+	char *path; /* as messages show it: without the secrets of a URL */
 	output_poll_fn *poll;
 	void *arg;
 	int error; /* the first failure, which ends the writer */
@@ -116,14 +117,14 @@ static int new_writer(const char *path, const struct writer_field *fields,
 	int r;
 
 	if (!w) {
-		log_error(log, "%s: out of memory", path);
+		log_error(log, "out of memory");
 		return -ENOMEM;
 	}
 	w->log = log;
 	w->page_size = page_size;
-	w->path = strdup(path);
+	w->path = url_visible(path);
 	r = w->path ? check_request(w, num_samples) : out_of_memory(w);
-	r = r ? r : schema_init(&w->schema, fields, num_fields, path, log);
+	r = r ? r : schema_init(&w->schema, fields, num_fields, w->path, log);
 	r = r ? r : allocate_buffers(w, num_samples);
 	if (r)
 		writer_abort(&w);

@@ -76,6 +76,7 @@ int writer_settle(struct writer *w);
  */
 const struct field *writer_fields(const struct writer *w, size_t *num);
 
+/* For messages: a URL is without its secrets. */
 const char *writer_path(const struct writer *w);
 
 /* Requires that the file of `old` still has the name at the end, unchanged;

@@ -505,6 +505,32 @@ static void a_link_is_followed(void)
 	unlink(path);
 }
 
+static char message[256];
+
+static void keep_message(void *arg, enum beton_log_level level,
+			 const char *text)
+{
+	(void)arg, (void)level;
+	snprintf(message, sizeof(message), "%s", text);
+}
+
+static void messages_show_no_secret_of_a_url(void)
+{
+	const struct writer_field twice[] = {
+		{ .name = "x", .type = BETON_TYPE_INT },
+		{ .name = "x", .type = BETON_TYPE_INT },
+	};
+	struct writer *w = NULL;
+	struct log log;
+
+	log_init(&log, keep_message, NULL);
+	CHECK(writer_open("https://u:secret@host/a?sig=secret", twice, 2, 1,
+			  PAGE, &log, &w) == -EINVAL);
+	CHECK(strstr(message, "https://host/a: field 'x'"));
+	CHECK(!strstr(message, "secret"));
+	log_fini(&log);
+}
+
 int main(void)
 {
 	CHECK(mkdtemp(folder));
@@ -529,6 +555,7 @@ int main(void)
 	the_name_appears_only_at_the_end();
 	a_target_that_is_no_file_is_refused();
 	a_link_is_followed();
+	messages_show_no_secret_of_a_url();
 	unlink(target);
 	CHECK(rmdir(folder) == 0);
 	return 0;

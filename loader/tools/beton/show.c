@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "fs/dataset/field.h"
+#include "fs/net/url.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/feed/batch_view.h"
@@ -189,7 +190,9 @@ static int show(const struct invocation *call)
 	if (!r)
 		r = batch_view_init(&view, bytes, size, why);
 	if (r) {
-		log_error(call->log, "%s: %s", path,
+		cleanup_free char *shown = url_visible(path);
+
+		log_error(call->log, "%s: %s", shown ? shown : "URL",
 			  why[0]		  ? why
 			  : r == -BETON_ENOTBETON ? "not a regular file"
 						  : strerror(-r));

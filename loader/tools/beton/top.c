@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "fs/net/url.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
@@ -81,7 +82,8 @@ static int64_t interval_ns(const struct top_options *o)
 static int log_mount_error(const struct invocation *call, int r,
 			   const char *why)
 {
-	const char *mount = call->operands[0];
+	cleanup_free char *shown = url_visible(call->operands[0]);
+	const char *mount = shown ? shown : "URL";
 
 	if (r == -ENOENT || r == -ENOTDIR)
 		log_error(call->log, "%s: not a mount of betonfs", mount);
