@@ -378,6 +378,20 @@ static const char *find_region(const struct look *look,
 	return region ? region : get(look, look->finder->profile, "region");
 }
 
+/* It is a part of each signature, and so of a header. */
+static int check_region(struct look *look)
+{
+	static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "abcdefghijklmnopqrstuvwxyz0123456789-._";
+	const char *region = look->finder->region;
+
+	if (!region || !region[strspn(region, good)])
+		return 0;
+	return search_fails(look->search, -EINVAL,
+			    "the region has other characters than letters, "
+			    "digits, and . - _");
+}
+
 static const char *find_endpoint(const struct look *look,
 				 const struct finder_options *options)
 {
@@ -434,6 +448,7 @@ int finder_init(struct finder *finder, const struct finder_options *options,
 	r = r ? r : check_profile(&look);
 	r = r ? r : find_style(&look);
 	r = r ? r : copy(find_region(&look, options), &finder->region);
+	r = r ? r : check_region(&look);
 	r = r ? r : copy(find_endpoint(&look, options), &finder->endpoint);
 	profiles_fini(&look.profiles);
 	return r;

@@ -426,6 +426,10 @@ static void places_have_an_order(void)
 	options.region = "r4";
 	options.endpoint = "http://o";
 	check_place("r4 http://o 1");
+	options.region = "r4\r\nX-Evil: 1";
+	check_place("!the region has other characters than letters, digits, "
+		    "and . - _");
+	options.region = "r4";
 	options.is_google = true;
 	options.endpoint = NULL;
 	check_place("r4 - 1");
