@@ -69,7 +69,7 @@ static void *say_why(void *arg)
 
 	log_error(
 		e->log,
-		"mountpoint %s: unmounted with requests open: the disk of a dataset has not answered for %d s",
+		"mountpoint %s: unmounted with requests open: the disk or the server of a dataset has not answered for %d s",
 		e->mountpoint, PATIENCE_MS / 1000);
 	return NULL;
 }
