@@ -313,6 +313,21 @@ static int set_words(struct source_options *options, const char *list,
 	return r;
 }
 
+/* Options of the command line. */
+static char *given;
+
+int source_options_add(const char *list)
+{
+	char *longer;
+
+	if (asprintf(&longer, "%s%s%s", given ? given : "", given ? "," : "",
+		     list) < 0)
+		return -ENOMEM;
+	free(given);
+	given = longer;
+	return 0;
+}
+
 int source_options_read(const char *text, struct log *log,
 			struct source_options *out)
 {
@@ -321,6 +336,8 @@ int source_options_read(const char *text, struct log *log,
 
 	*out = (struct source_options){ 0 };
 	r = common ? set_words(out, common, "BETON_STORAGE_OPTIONS", log) : 0;
+	if (!r && given)
+		r = set_words(out, given, "-o", log);
 	if (!r && text)
 		r = set_words(out, text, "storage options", log);
 	return r;

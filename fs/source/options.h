@@ -114,6 +114,11 @@ size_t source_option_shown(const char *key, size_t key_size, size_t size);
 void source_option_warn(const struct source_options *options, const char *key,
 			size_t key_size, struct log *log);
 
+/* Adds options, "key=value,key=value", that replace those of
+   $BETON_STORAGE_OPTIONS in this process. For command lines, before other
+   threads are started. -ENOMEM. */
+int source_options_add(const char *list);
+
 /*
  * Sets the options of $BETON_STORAGE_OPTIONS and then those of a text,
  * "key=value,key=value", or NULL. "\," is a comma within a value. Failures

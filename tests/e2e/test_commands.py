@@ -368,3 +368,20 @@ def test_dump_takes_a_small_and_mixed_dataset(mixed, tmp_path):
     assert len(batches) == 1
     assert np.load(batches[0] / "image.npy").shape == (40, 224, 224, 3)
     assert sorted(np.load(batches[0] / "ids.npy")) == list(range(40))
+
+
+@pytest.mark.parametrize("command", [
+    ("beton", "info"), ("beton", "bench"), ("fsck.beton",),
+    ("mkfs.beton", "-q", "FILE")])
+def test_every_program_has_options_of_urls(photos, command):
+    """They are wrong, so that no server is needed."""
+    command = [photos if word == "FILE" else word for word in command]
+    for option in (["-o", "connectoins=3"], ["-oconnectoins=3"],
+                   ["--storage-options=connectoins=3"]):
+        r = subprocess.run([BUILD / command[0], *command[1:], *option,
+                            "http://127.0.0.1:9/x.beton"], text=True,
+                           stdin=subprocess.DEVNULL, capture_output=True,
+                           timeout=DEADLINE)
+        assert r.returncode
+        assert "-o: connectoins: unknown option; did you mean `connections'?" \
+            in r.stderr, r.stderr

@@ -8,7 +8,7 @@ build=$1
 bad=0
 
 # Options that every program has. beton(1) describes them for its commands.
-common='help version options quiet verbose'
+common='help version options quiet verbose storage-options'
 
 # complain TEXT
 complain() {
@@ -72,7 +72,7 @@ for c in $("$build/beton" --commands); do
         complain "$page: missing"
     fi
 done
-has loader/tools/beton/beton.1 Fl 'commands help version quiet verbose'
+has loader/tools/beton/beton.1 Fl 'commands help version quiet verbose storage-options'
 has_only loader/tools/beton/beton.1 Fl "commands $common $every"
 same loader/tools/mkfs/mkfs.beton.8 Fl "$("$build/mkfs.beton" --options)"
 same loader/tools/fsck/fsck.beton.8 Fl "$("$build/fsck.beton" --options)"

@@ -196,6 +196,24 @@ static void the_environment_has_defaults(void)
 	source_options_fini(&o);
 }
 
+/* It runs last: a process has one command line. */
+static void the_command_line_is_before_the_program(void)
+{
+	struct source_options o;
+
+	CHECK(!setenv("BETON_STORAGE_OPTIONS", "profile=e,connections=4", 1));
+	CHECK(!source_options_add("connections=5,retry=7s"));
+	CHECK(!source_options_add("region=r"));
+	CHECK(!read_options("retry=8s", &o));
+	CHECK(o.connections == 5 && o.retry_ms == 8000);
+	CHECK(!strcmp(o.profile, "e") && !strcmp(o.region, "r"));
+	source_options_fini(&o);
+	CHECK(!source_options_add("connections=x"));
+	CHECK(read_options(NULL, &o) == -EINVAL);
+	CHECK(!strncmp(last, "-o: connections=x: expected ", 28));
+	source_options_fini(&o);
+}
+
 int main(void)
 {
 	unsetenv("BETON_STORAGE_OPTIONS");
@@ -209,5 +227,6 @@ int main(void)
 	no_message_has_a_secret();
 	a_file_with_secrets_is_private();
 	the_environment_has_defaults();
+	the_command_line_is_before_the_program();
 	return 0;
 }
