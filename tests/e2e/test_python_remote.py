@@ -110,14 +110,21 @@ def other(tmp_path):
                         size=250_000, seed=5)
 
 
+def two_epochs(loader, batches):
+    """The rest of an epoch may have fewer samples than may be lost in a row."""
+    list(batches)
+    list(loader)
+
+
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 def test_a_replaced_object_is_estale(server, lines, other, on_error):
-    batches = iter(load(server, on_error=on_error))
+    loader = load(server, on_error=on_error)
+    batches = iter(loader)
     next(batches)
     server.play(replaced={"at": 0, "by": str(other.path)})
     with pytest.raises(betonfs.BetonError, match="the dataset was replaced") \
             as raised:
-        list(batches)
+        two_epochs(loader, batches)
     assert raised.value.errno == errno.ESTALE
     assert len(lines.of("the object was replaced")) == 1
 
@@ -132,10 +139,9 @@ def test_skipping_ends_in_an_outage(server, lines, on_error):
     with pytest.raises(betonfs.BetonError,
                        match=r"\d+ samples in a row could not be read: "
                        "on_error skips no more"):
-        list(batches)
-    assert 0 < loader.stats()["failed_samples"] < SAMPLES
-    assert len(lines.of("Connection reset")) <= 4, lines.texts
-    assert len(lines.texts) <= 6, lines.texts
+        two_epochs(loader, batches)
+    assert 0 < loader.stats()["failed_samples"] < 2 * SAMPLES
+    assert len(lines.texts) <= 8, lines.texts
 
 
 def test_skipped_samples_of_a_short_outage(server, lines):
