@@ -163,13 +163,14 @@ struct failure {
 	bool is_wrong;	   /* the answer */
 };
 
-/* A URL that is wrong should not keep its user waiting. */
+/* A URL that is wrong should not keep its user waiting. But a job may start
+   while its server does, and its time of retries is meant for that. */
 static int64_t patience_ns(const struct remote *r, const struct failure *why)
 {
 	uint64_t ms = r->retry_ms;
 	bool is_open = why->is_wrong ? r->has_read : r->peer.pin.is_set;
 
-	if (!is_open && !why->is_there)
+	if (!is_open && !why->is_there && (why->is_wrong || !r->waits_to_open))
 		ms = min_u64(ms, OPEN_MS);
 	return (int64_t)ms * 1000000;
 }

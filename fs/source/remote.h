@@ -24,6 +24,7 @@ struct remote {
 	struct log *log;
 	const char *name; /* for messages */
 	uint64_t retry_ms;
+	bool waits_to_open; /* so long, too, for the first answer */
 	/* Fills in the target of an attempt, which is zero-initialized. The
 	   header lines are those of the request so far. -EAGAIN: call
 	   remote_wake() when there are credentials; or another -errno, with

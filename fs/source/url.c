@@ -352,6 +352,7 @@ static void init_remote(struct url_source *s,
 	r->log = s->base.log;
 	r->name = s->base.path;
 	r->retry_ms = options->retry_ms ? options->retry_ms : SOURCE_RETRY_MS;
+	r->waits_to_open = options->retry_ms;
 	r->aim = aim;
 	r->use_version = use_version;
 	r->refused = take_refusal;

@@ -261,6 +261,30 @@ static void test_no_server(void)
 	CHECK(heard_has(&h, "trying again for 5 s"));
 }
 
+static bool has_heard(void *arg)
+{
+	const struct heard *h = arg;
+
+	return h->lines;
+}
+
+/* A job may start before its server, and its options have the time. */
+static void test_late_server(void)
+{
+	struct server s = { .size = SIZE, .etag = "\"v1\"" };
+	struct source *source;
+	struct heard h;
+	const struct source_options options = { .retry_ms = 60000,
+						.interrupted = has_heard,
+						.interrupted_arg = &h };
+
+	heard_init(&h);
+	server_start(&s);
+	server_stop(&s);
+	CHECK(url_source_open(s.url, &options, &h.log, &source) == -ECANCELED);
+	CHECK(heard_has(&h, "trying again for 60 s"));
+}
+
 static enum fault by_status(struct server *s, unsigned index, uint64_t first)
 {
 	(void)s, (void)index, (void)first;
@@ -793,6 +817,7 @@ int main(void)
 	test_refusals();
 	test_slow_first_byte();
 	test_no_server();
+	test_late_server();
 	test_statuses();
 	test_faults();
 	test_wrong_answers();
