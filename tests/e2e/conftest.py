@@ -24,8 +24,7 @@ import resources
 from servers import (certificate, faulty, haproxy,  # noqa: F401, for tests
                      link, moto, nginx, rclone, running)
 
-BUILD = elsewhere.build(
-    pathlib.Path(os.environ.get("BUILD", "build")).resolve())
+BUILD = elsewhere.build()
 # Exit codes of betonfs: betonfs(8).
 EXIT_MOUNT, EXIT_NOT_DATASET, EXIT_DAMAGED = 32, 33, 34
 DEADLINE = 20   # seconds, of whatever is waited for
@@ -204,7 +203,7 @@ class Daemon:
         return True
 
     def printed(self):
-        return self.log.read_text()
+        return elsewhere.as_local(self.log.read_text())
 
     def wait(self):
         try:
@@ -270,10 +269,6 @@ def fuse():
         pytest.skip("no /dev/fuse")
     if not (BUILD / "betonfs").exists():
         pytest.skip(f"no betonfs in {BUILD}")
-
-
-def pytest_collection_modifyitems(items):
-    elsewhere.skip_local(items)
 
 
 @pytest.hookimpl(hookwrapper=True)

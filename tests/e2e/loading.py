@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+import rerouted
 from dumped import BUILD
 
 
@@ -102,7 +103,7 @@ class Loader:
                        self.printed.append((level, text.decode())))
         o.log = ctypes.cast(self.log, ctypes.c_void_p)
         assert self.lib.beton_loader_open(
-            os.fsencode(path), ctypes.byref(o), ctypes.byref(self.handle)) == 0
+            os.fsencode(rerouted.url(path)), ctypes.byref(o), ctypes.byref(self.handle)) == 0
 
     def __enter__(self):
         return self

@@ -10,7 +10,6 @@ import sys
 
 import pytest
 
-import elsewhere
 from dumped import BUILD
 
 PACKAGE = pathlib.Path(os.environ.get("BETON_PACKAGE", BUILD / "python"))
@@ -23,8 +22,6 @@ if not list(PACKAGE.glob("betonfs/_beton*.so")):
 sys.path.insert(0, str(PACKAGE))
 
 import betonfs  # noqa: E402
-
-elsewhere.patch(betonfs)
 
 
 @contextlib.contextmanager

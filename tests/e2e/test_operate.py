@@ -17,6 +17,7 @@ import time
 
 import pytest
 
+import elsewhere
 import make
 from conftest import (BUILD, DEADLINE, betonfs, failing, is_instrumented,
                       mounts, program, unmount, wait_until)
@@ -415,14 +416,16 @@ def test_a_descriptor_is_a_mountpoint(data, where, mounted_fd, foreground):
                                stderr=subprocess.PIPE, text=True)
     os.close(mounted_fd)
     if not foreground:
-        assert process.wait(DEADLINE) == 0 and process.stderr.read() == ""
+        assert process.wait(DEADLINE) == 0
+        assert elsewhere.as_local(process.stderr.read()) == ""
     assert (where / "samples/000011/label").read_text() == "11\n"
     pid = daemon_of(where)
     assert f"mountpoint=/dev/fd/{mounted_fd}" in \
         (where / ".betonfs/options").read_text().splitlines()
     assert libc.umount2(os.fsencode(where), 0) == 0
     if foreground:
-        assert process.wait(DEADLINE) == 0 and process.stderr.read() == ""
+        assert process.wait(DEADLINE) == 0
+        assert elsewhere.as_local(process.stderr.read()) == ""
     wait_until(lambda: is_gone(pid), "the daemon to end")
     process.stderr.close()
 

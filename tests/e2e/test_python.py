@@ -350,7 +350,7 @@ def test_repeated_samples_may_have_left_the_cache(load, large, options):
     """40 MiB of samples in a cache of 16."""
     options = {"pipeline": None, **options}
     small = load(large, cache="process", cache_size=16 << 20, **options)
-    plain = load(large, cache="os", workers=1, **options)
+    plain = load(large, workers=1, **options)
     for mine, other in zip(small, plain, strict=True):
         assert mine.ids.tolist() == other.ids.tolist()
         assert list(mine.blob) == list(other.blob)

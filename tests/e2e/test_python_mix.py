@@ -8,6 +8,7 @@ import pytest
 
 import make
 import orders
+import rerouted
 from package import betonfs
 
 SIZES, SHARES = (40, 26), (3, 1)
@@ -36,7 +37,8 @@ def mix(paths):
 
 
 def facts(batches, paths):
-    return [(paths.index(b.dataset), b.epoch, b.number, b.ids.tolist())
+    of = [rerouted.url(path) for path in paths]
+    return [(of.index(b.dataset), b.epoch, b.number, b.ids.tolist())
             for b in batches]
 
 

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers and networks that fail: reads are tried again until they are complete,
 and no batch has an error or a wrong byte."""
+import errno
+import os
 import pathlib
 import signal
 import subprocess
+import tarfile
 import threading
 import time
 
 import pytest
 
 import dumped
+import make
 import remote
+from conftest import failing
 from dumped import beton
 
 SPEC = "order=random,batch=8,seed=5,drop_last=0"
@@ -252,3 +257,21 @@ def test_a_dump_of_a_server_that_is_gone_can_be_interrupted(data, nginx,
     far.process.send_signal(signal.SIGINT)
     far.process.wait(5)
     far.process.stderr.close()
+
+
+def test_a_table_is_read_again_after_an_error(nginx, mount, tmp_path):
+    """Its blocks, lists of samples by value, and layouts of shards."""
+    make.two_numbers(tmp_path / "two.beton", 200_000)
+    server = nginx(tmp_path)
+    where = mount(server.url("two.beton"), "-o", "retry=1s",
+                  expects="reads fail until")
+    server.stop()
+    for _ in range(2):
+        for path in "by/other/007", "shards/000100.tar", "samples/123456/other":
+            with failing(errno.ECONNREFUSED):
+                (where / path).stat()
+    server.start()
+    assert len(os.listdir(where / "by/other")) == 1000
+    with tarfile.open(where / "shards/000100.tar") as tar:
+        assert len(tar.getmembers()) == 2000
+    assert (where / "samples/123456/other").read_text() == "192\n"

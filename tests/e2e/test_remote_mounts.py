@@ -196,7 +196,8 @@ def test_many_urls_in_a_small_cache(mount, tmp_path, nginx):
     where = mount("{%s}" % ",".join(server.url(f"{k}.beton") for k in range(4)),
                   "-o", "cache=process,cache_size=16m",
                   expects="tables of URLs take up to .* set cache_size to")
-    assert json.loads((where / "dataset.json").read_text())["samples"] == 600_000
+    described = json.loads((where / "dataset.json").read_text())
+    assert described["samples"] == 600_000
     assert (where / "samples/450007/other").read_text() == "49\n"
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import dumped
+import elsewhere
 import make
 from conftest import DEADLINE, wait_until
 from dumped import AUGMENT, BUILD, beton, dump
@@ -549,7 +550,7 @@ def test_a_dataset_reports_itself_and_the_root_of_all(data, mount, tmp_path):
         for key in ("slots", "betonfs_cache_hits_total"):
             assert (key in reported or key in names) == (top == mnt)
         assert ("collation" in reported["stages"]) == (top == mnt)
-        assert reported["cache"]["mode"] == "os"
+        assert reported["cache"]["mode"] == elsewhere.CACHE
 
 
 def without_idle(job):

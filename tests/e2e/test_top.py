@@ -17,6 +17,7 @@ import time
 import pytest
 
 import dumped
+import elsewhere
 import make
 from conftest import DEADLINE, unmount, wait_until
 from dumped import AUGMENT, BUILD, SANITIZER, beton
@@ -98,7 +99,7 @@ def test_loaders_at_work(data, mount):
                     loader.release(batch)
         reported = json.loads(top.stdout.read())
     assert top.returncode == 0 and reported["seconds"] >= 3
-    assert reported["cache"]["mode"] == "os"
+    assert reported["cache"]["mode"] == elsewhere.CACHE
     assert reported["delivery"]["batches_per_s"] > 0
     # The batch that shows the shapes of outputs is not another job's.
     assert set(by_name(reported)) == {"train", "eval"}

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import betonfile
+from conftest import is_instrumented
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -560,6 +561,8 @@ betonfs.merge(sys.argv[1:2], sys.argv[1] + ".2")
         (tmp_path / "a").read_bytes()
 
 
+@pytest.mark.skipif(is_instrumented,
+                    reason="sanitizers take memory of their own")
 def test_memory_is_bounded(rclone, tmp_path):
     """200 MB in an address space that has no room for them."""
     raw = tmp_path / "x.npy"
