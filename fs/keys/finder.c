@@ -350,10 +350,10 @@ int finder_find(struct finder *finder, struct search *search,
 	}
 	if (r == -ENOENT)
 		search_fails(search, r,
-			     "there are no credentials: neither in "
-			     "variables, nor in profile %.64s, nor from a "
-			     "container or the machine; use no_sign for "
-			     "public objects",
+			     "there are no credentials: neither in variables "
+			     "(AWS_ACCESS_KEY_ID), nor in profile %.64s, nor "
+			     "from a container or the machine; use no_sign "
+			     "for public objects, and see beton-remote(7)",
 			     finder->profile);
 	if (r)
 		session_fini(out);

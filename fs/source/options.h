@@ -57,7 +57,7 @@ static inline uint64_t source_table_memory(uint64_t cache_size)
  */
 #define SOURCE_OPTIONS(ROW)                                                    \
 	ROW(connections, connections, SOURCE_COUNT, "N",                       \
-	    "Open at most N connections to the server of a URL\n"              \
+	    "Send at most N requests for a URL at a time\n"                    \
 	    "(default: 128)")                                                  \
 	ROW(retry, retry_ms, SOURCE_TIME, "TIME",                              \
 	    "Repeat failed requests to a server for TIME, for\n"               \

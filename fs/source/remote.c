@@ -232,11 +232,16 @@ static bool takes_refusal(struct fetch *f, struct attempt *a)
 	return r->refused(r, &a->target, &a->refusal);
 }
 
-static void describe_status(const struct attempt *a, char *out, size_t size)
+static void describe_status(const struct remote *r, const struct attempt *a,
+			    char *out, size_t size)
 {
-	snprintf(out, size, "the server answers with status %d%s%s%s",
-		 a->transfer.answer.status, *a->refusal.code ? " (" : "",
-		 a->refusal.code, *a->refusal.code ? ")" : "");
+	int status = a->transfer.answer.status;
+	bool asks = !r->peer.pin.is_set && (status == 401 || status == 403);
+
+	snprintf(out, size, "the server answers with status %d%s%s%s%s", status,
+		 *a->refusal.code ? " (" : "", a->refusal.code,
+		 *a->refusal.code ? ")" : "",
+		 asks ? ": beton-remote(7) describes credentials" : "");
 }
 
 static void fail_by_status(struct fetch *f, struct attempt *a)
@@ -246,14 +251,14 @@ static void fail_by_status(struct fetch *f, struct attempt *a)
 	uint64_t after_s = a->transfer.answer.retry_after;
 	int error = retry_errno(status);
 	enum retry_kind kind = retry_of_status(status);
-	char why[64 + REFUSAL_CODE_SIZE];
+	char why[128 + REFUSAL_CODE_SIZE];
 
 	if ((kind == RETRY_FINAL || kind == RETRY_CREDENTIALS) &&
 	    takes_refusal(f, a)) {
 		f->wake_ns = clock_ns();
 		return;
 	}
-	describe_status(a, why, sizeof(why));
+	describe_status(r, a, why, sizeof(why));
 	switch (kind) {
 	case RETRY_THROTTLED:
 		slow_down(r, why);

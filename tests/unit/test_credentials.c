@@ -264,9 +264,10 @@ static void no_session_is_final(void)
 	CHECK(credentials_wait(c, 10000) == -EACCES);
 	CHECK(result_of(c) == -EACCES);
 	CHECK(has_heard("s3://bbb/k: there are no credentials: neither in "
-			"variables, nor in profile default, nor from a "
-			"container or the machine; use no_sign for public "
-			"objects\n"));
+			"variables (AWS_ACCESS_KEY_ID), nor in profile "
+			"default, nor from a container or the machine; use "
+			"no_sign for public objects, and see "
+			"beton-remote(7)\n"));
 	credentials_close(c);
 }
 

@@ -480,7 +480,7 @@ int records_read(struct input_reader *reader, uint64_t sample,
 	const struct records *q = (const struct records *)reader->input;
 	const uint8_t *bytes;
 	struct input_error why;
-	struct cursor c;
+	struct cursor c = { 0 };
 	uint64_t size;
 	int code = read_bytes(r, sample, &bytes, &size, error);
 
@@ -556,7 +556,7 @@ static int look_at(struct records *q, struct records_reader *r, uint64_t sample,
 {
 	struct input_error error;
 	const uint8_t *bytes;
-	struct cursor c;
+	struct cursor c = { 0 };
 	uint64_t size;
 	int code = read_bytes(r, sample, &bytes, &size, &error);
 
