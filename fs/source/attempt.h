@@ -78,6 +78,7 @@ struct fetch {
 	unsigned num_attempts;
 	bool was_hedged;
 	bool waits_for_keys; /* the credentials of its next attempt */
+	bool waits_as_told;  /* by the server */
 	unsigned num_refused;
 	bool wants_fresh; /* a connection */
 	bool avoids_detour;

@@ -195,6 +195,7 @@ static void try_again(struct fetch *f, const struct failure *why)
 	}
 	outage_fails(&r->peer.outage, now, why->silent_ns, why->why,
 		     (uint64_t)patience / 1000000);
+	f->waits_as_told = why->after_s;
 	wake = now + retry_delay_ns(f->failures, why->after_s, &r->rng);
 	/* The last attempt is at the end of the time. */
 	f->wake_ns = wake < last ? wake : last;
@@ -618,6 +619,22 @@ static void wake_for_keys(struct remote *r, int64_t now)
 	}
 }
 
+/* If the server answers again, the next attempts need not wait any longer. */
+static void wake_after_outage(struct remote *r, int64_t now)
+{
+	bool is_over = r->was_out && !r->peer.outage.is_logged;
+	struct fetch *f;
+
+	r->was_out = r->peer.outage.is_logged;
+	if (!is_over)
+		return;
+	DL_FOREACH(r->active, f)
+	{
+		if (f->wake_ns > now && !f->waits_as_told)
+			f->wake_ns = now;
+	}
+}
+
 /* Begins the attempts whose time has come. Each may end its fetch. */
 static bool wake_one(struct remote *r, int64_t now)
 {
@@ -756,6 +773,7 @@ static void pump(struct remote *r)
 	if (is_halted(r))
 		end_all(r, -ECANCELED);
 	wake_for_keys(r, now);
+	wake_after_outage(r, now);
 	while (wake_one(r, now) || hedge_one(r, now))
 		;
 	begin_fetches(r);

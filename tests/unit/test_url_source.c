@@ -268,6 +268,66 @@ static bool has_heard(void *arg)
 	return h->lines;
 }
 
+enum { READERS = 16, SLICE = 64 << 10 };
+
+static _Atomic int64_t down_until;
+
+static enum fault down_for_a_while(struct server *s, unsigned index,
+				   uint64_t first)
+{
+	(void)s, (void)index, (void)first;
+	return clock_ns() < down_until ? FAULT_RESET : FAULT_NONE;
+}
+
+struct part {
+	struct source *source;
+	unsigned index;
+	int64_t end_ns;
+};
+
+static void *read_part(void *arg)
+{
+	struct part *p = arg;
+
+	CHECK(!read_range(p->source, 2 * MB + (uint64_t)p->index * SLICE,
+			  SLICE));
+	p->end_ns = clock_ns();
+	return NULL;
+}
+
+/* Each read pauses between its attempts, longer and longer. All continue when one
+   of them is answered. */
+static void test_end_of_outage(void)
+{
+	struct server s = { .size = SIZE,
+			    .etag = "\"v1\"",
+			    .script = down_for_a_while };
+	pthread_t threads[READERS];
+	struct part parts[READERS];
+	int64_t first = INT64_MAX, last = 0;
+	struct source *source;
+	struct heard h;
+
+	server_start(&s);
+	source = open_server(&s, &h, 60000);
+	down_until = clock_ns() + 3000000000LL;
+	for (unsigned i = 0; i < READERS; i++) {
+		parts[i] = (struct part){ .source = source, .index = i };
+		CHECK(!pthread_create(&threads[i], NULL, read_part, &parts[i]));
+	}
+	for (unsigned i = 0; i < READERS; i++) {
+		CHECK(!pthread_join(threads[i], NULL));
+		if (parts[i].end_ns < first)
+			first = parts[i].end_ns;
+		if (parts[i].end_ns > last)
+			last = parts[i].end_ns;
+	}
+	CHECK(heard_has(&h, "the server answers again"));
+	CHECK(last - first < 400000000);
+	source_close(source);
+	server_stop(&s);
+}
+
 /* A job may start before its server, and its options have the time. */
 static void test_late_server(void)
 {
@@ -818,6 +878,7 @@ int main(void)
 	test_slow_first_byte();
 	test_no_server();
 	test_late_server();
+	test_end_of_outage();
 	test_statuses();
 	test_faults();
 	test_wrong_answers();
