@@ -16,7 +16,8 @@ JSON object, and each member may be missing:
     etag       "strong" (default), "weak" or "none"
     if_match   false: ignore If-Match
     replaced   {"at": NUMBER, "by": PATH}: from that request on, each object is
-               the file PATH
+               the file PATH; or {"opening": NUMBER, "by": PATH}, which counts
+               the requests without a condition, from 1
     rate       bytes a second for each connection
 
 GET /.report returns counts, PUT /.script replaces the script and begins to
@@ -222,6 +223,7 @@ class Script:
         self.rules = json.loads(text or "{}")
         self.random = random.Random(self.rules.get("seed", 1))
         self.requests, self.bytes, self.faults, self.seen = 0, 0, {}, []
+        self.openings = 0
         for fault in self.rules.get("faults", []):
             if fault["kind"] not in KINDS:
                 raise SystemExit(f"no fault {fault['kind']}")
@@ -258,13 +260,15 @@ class Server:
 
     def object(self, target, number):
         replaced = self.script.rules.get("replaced")
-        if replaced and number >= replaced["at"]:
+        if replaced and (number >= replaced["at"] if "at" in replaced else
+                         self.script.openings >= replaced["opening"]):
             return pathlib.Path(replaced["by"])
         name = urllib.parse.unquote(target.split("?")[0]).lstrip("/")
         path = (self.root / name).resolve()
         return path if path.is_relative_to(self.root) else self.root / "none"
 
     def answer(self, target, headers, number):
+        self.script.openings += "if-match" not in headers
         path = self.object(target, number)
         if not path.is_file():
             return Answer(404)

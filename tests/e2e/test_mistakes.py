@@ -1173,7 +1173,7 @@ PROGRAMS = [
     ("beton bench --spec batch=20 --pipeline center_crop(8) --trace FILE FILE",
      "FILE a dataset"),
     ("beton dump --spec batch=20 --state TEXT --out x FILE", "TEXT"),
-    ("beton dump -o x FILE", "-o `--out'"), ("beton dump FILE", "missing --out=DIR"),
+    ("beton dump -o x FILE", "missing --out=DIR"), ("beton dump FILE", "missing --out=DIR"),
     ("beton dump --out x --rank 4 --world 2 FILE", "--rank=4 --world-size=2"),
     ("beton info --html x --json FILE", "--html --json exclude"),
     ("beton top DIR", "DIR not a mount of betonfs"),

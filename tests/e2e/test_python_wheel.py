@@ -53,7 +53,8 @@ PyTuple_Size PyTuple_Type PyType_FromModuleAndSpec PyType_GenericAlloc
 PyType_GetFlags PyType_GetModuleState PyType_GetSlot PyUnicode_AsUTF8AndSize
 PyUnicode_DecodeUTF8
 PyUnicode_FSConverter PyUnicode_FromString _PyArg_ParseTupleAndKeywords_SizeT
-_PyArg_ParseTuple_SizeT _PyObject_CallMethod_SizeT _Py_BuildValue_SizeT
+_PyArg_ParseTuple_SizeT _PyObject_CallFunction_SizeT _PyObject_CallMethod_SizeT
+_Py_BuildValue_SizeT
 _Py_Dealloc _Py_FalseStruct _Py_NoneStruct _Py_TrueStruct
 """.split()
 
