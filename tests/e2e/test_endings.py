@@ -105,9 +105,12 @@ def children():
             found += f.read().split()
     return found
 
+# Once: Python ends by the signal if it has ever interrupted eval().
+pipeline = eval(sys.argv[3])
+
 def open_one():
     return betonfs.Loader(sys.argv[2], 2, tensors="numpy", subset="5-9",
-                          pipeline=eval(sys.argv[3]))
+                          pipeline=pipeline)
 
 open_one().close()
 before = tasks()
