@@ -38,6 +38,7 @@ enum {
 	LATENCY_S = 30,
 	PROBES = 4,
 	PROBE_PART = 8, /* of a product */
+	RATES = 16,	/* intervals of an average */
 	/* First bytes that make an average. */
 	LATENCIES_MIN = 3,
 	/* Reactions to an overload, and attempts to exceed it, are so far
@@ -104,14 +105,15 @@ static void begin_probe(struct depth *d)
 {
 	d->kept = d->target;
 	d->target = products(d, 1) / PROBE_PART;
-	d->latency_ns = 0;
+	d->has_latency = false;
 	d->doubts = false;
 	d->probes = PROBES;
 }
 
 static void end_probe(struct depth *d, int64_t now)
 {
-	d->target = d->kept;
+	/* The server may have throttled meanwhile. */
+	set_target(d, d->kept);
 	d->free_ns = now;
 }
 
@@ -129,7 +131,7 @@ static void note_latency(struct depth *d, int64_t now)
 	d->num_latencies = 0;
 	/* On another route, the lower one may be that of a queue. */
 	d->doubts |= average < d->latency_ns / 4 * 3 && !d->probes;
-	if (!d->has_latency || !d->latency_ns || average < d->latency_ns)
+	if (!d->has_latency || average < d->latency_ns)
 		d->latency_ns = average;
 	d->has_latency = true;
 	d->first_bytes_wait = (double)average > waits * (double)d->latency_ns;
@@ -140,7 +142,7 @@ static void note_latency(struct depth *d, int64_t now)
 /* The average rate, because single intervals have bursts. */
 static void note_rate(struct depth *d, double rate)
 {
-	if (d->num_rates < DEPTH_RATES)
+	if (d->num_rates < RATES)
 		d->num_rates++;
 	d->rate += (rate - d->rate) / d->num_rates;
 	d->best_rate = d->rate > d->best_rate ? d->rate : d->best_rate * forget;
@@ -154,7 +156,7 @@ static void adapt(struct depth *d)
 	uint64_t less = (uint64_t)((double)d->target * shrink);
 
 	/* The average of a few intervals is that of a slow start. */
-	if (d->num_rates < DEPTH_RATES)
+	if (d->num_rates < RATES)
 		most = max_u64(most, d->target);
 	set_target(d, max_u64(d->first_bytes_wait
 				      ? less

@@ -13,7 +13,6 @@
 
 enum {
 	DEPTH_START = 4 << 20, /* bytes in flight, also the least */
-	DEPTH_RATES = 16,      /* intervals of an average */
 	DEPTH_READ_MIN = 1 << 20,
 	DEPTH_READ_MAX = 8 << 20,
 };
@@ -26,7 +25,7 @@ struct depth {
 	/* The lowest average time to the first byte; 0: unknown. */
 	int64_t latency_ns;
 	bool doubts;	  /* the latency is measured again */
-	bool has_latency; /* it is an average; otherwise that of the first */
+	bool has_latency; /* it is an average of now, not of before a probe */
 	int64_t free_ns;  /* the last time that first bytes did not wait */
 	unsigned probes;  /* intervals until the latency is known again */
 	uint64_t kept;	  /* the target after them */

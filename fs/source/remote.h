@@ -64,7 +64,7 @@ struct remote {
 	bool has_read; /* a request has succeeded */
 	bool is_stale;
 	bool has_version;  /* attempts name the version */
-	bool was_out; /* as the last turn found it */
+	bool was_out;	   /* as the last turn found it */
 	bool is_throttled; /* which is logged */
 };
 

@@ -137,6 +137,34 @@ static void test_route(void)
 	CHECK(d.latency_ns < 10 * ms);
 }
 
+/* While a probe measures the latency, nothing is in flight that could wait;
+   then the depth is as before, or what a server that throttles leaves of it. */
+static void test_probe(void)
+{
+	const struct line line = { 50e6, 5, 0, 60 };
+	uint64_t request = 100 << 10;
+	struct depth d;
+	int64_t now, end;
+	unsigned turns = 0;
+
+	depth_init(&d, 256 << 20, 256);
+	now = run(&d, 1, &line, 20, request);
+	for (end = now + 20000 * ms; now < end && !d.probes; now += 10 * ms) {
+		depth_full(&d);
+		depth_bytes(&d, now, pass(&d, &line, request, 0));
+	}
+	CHECK(d.probes);
+	for (; d.probes && turns < 100; now += 10 * ms, turns++) {
+		CHECK(depth_requests(&d) <= 2);
+		depth_full(&d);
+		depth_bytes(&d, now, pass(&d, &line, request, 0));
+		if (turns == 5)
+			CHECK(depth_throttled(&d, now));
+	}
+	CHECK(turns > 10 && turns < 100);
+	CHECK(d.target == d.ceiling && d.target < d.kept);
+}
+
 static void test_bounds(void)
 {
 	const struct line line = { 1e9, 500, 0, 60 };
@@ -287,6 +315,7 @@ int main(void)
 	test_links();
 	test_queue();
 	test_route();
+	test_probe();
 	test_bounds();
 	test_throttled();
 	test_retry();
