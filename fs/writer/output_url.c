@@ -133,17 +133,23 @@ static bool is_unknown(const struct object *o, int error)
 				    (error == -ENOTSUP || error == -EINVAL));
 }
 
-/* Looks at what has the name now. */
-static int check_object(struct object *o)
+/* Returns a request for the first bytes of an object, if there is one. */
+static struct store_request look_at(const struct object *o, uint64_t retry_ms)
 {
-	struct store_request r = {
+	return (struct store_request){
 		.method = NET_GET,
 		.headers = { "range: bytes=0-1" },
 		.begins = true,
-		.retry_ms = CHECK_RETRY_MS,
+		.retry_ms = retry_ms,
 		.poll = o->setup.poll,
 		.arg = o->setup.arg,
 	};
+}
+
+/* Looks at what has the name now. */
+static int check_object(struct object *o)
+{
+	struct store_request r = look_at(o, CHECK_RETRY_MS);
 	int error = store_send(o->store, &r);
 
 	o->is_new = error == -ENOENT && strcmp(r.code, "NoSuchBucket");
@@ -356,14 +362,7 @@ static void report(const struct object *o, const struct multipart_result *r)
 /* Returns whether there is an object, which may be read. */
 static bool exists(const struct object *o, const char *url)
 {
-	struct store_request r = {
-		.method = NET_GET,
-		.headers = { "range: bytes=0-1" },
-		.begins = true,
-		.retry_ms = SUMS_RETRY_MS,
-		.poll = o->setup.poll,
-		.arg = o->setup.arg,
-	};
+	struct store_request r = look_at(o, SUMS_RETRY_MS);
 	struct store *store;
 	bool is;
 
