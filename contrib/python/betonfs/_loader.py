@@ -210,8 +210,7 @@ class Loader(Epochs):
         (``batch.valid`` is True) (default: "raise"). "skip" and "zero" are for
         samples: if a server fails or the dataset was replaced, and 128 samples
         in a row, or all of an epoch, cannot be read, this raises BetonError,
-        too. The following ``next()`` continues after that
-        batch.
+        too. The following ``next()`` continues after that batch.
     prefetch
         Number of batches to prefetch (default: 0, which means 2).
     transforms
@@ -280,9 +279,9 @@ class Loader(Epochs):
 
     While you wait for a batch, other Python threads run, signals interrupt the
     wait, and the logger "betonfs" receives warnings, for example of a server
-    that does not answer. One thread at a time uses a loader, and others block. Closing or
-    collecting the loader ends its threads. After ``break``, prefetched batches
-    stay in memory, but all threads are idle.
+    that does not answer. One thread at a time uses a loader, and others block.
+    Closing or collecting the loader ends its threads. After ``break``, prefetched
+    batches stay in memory, but all threads are idle.
 
     A child of fork() cannot use the loader of its parent, and gets a
     RuntimeError. Therefore open it in the child, or start processes by spawn. A
