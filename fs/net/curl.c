@@ -21,8 +21,7 @@ static const struct library_symbol symbols[] = {
 	SYMBOL(easy_cleanup),	     SYMBOL(easy_strerror),
 	SYMBOL(multi_init),	     SYMBOL(multi_cleanup),
 	SYMBOL(multi_setopt),	     SYMBOL(multi_add_handle),
-	SYMBOL(multi_remove_handle), SYMBOL(multi_perform),
-	SYMBOL(multi_poll),	     SYMBOL(multi_wakeup),
+	SYMBOL(multi_remove_handle), SYMBOL(multi_socket_action),
 	SYMBOL(multi_info_read),
 };
 

@@ -29,11 +29,8 @@ struct curl_api {
 	CURLMcode (*multi_setopt)(CURLM *multi, CURLMoption option, ...);
 	CURLMcode (*multi_add_handle)(CURLM *multi, CURL *easy);
 	CURLMcode (*multi_remove_handle)(CURLM *multi, CURL *easy);
-	CURLMcode (*multi_perform)(CURLM *multi, int *running);
-	CURLMcode (*multi_poll)(CURLM *multi, struct curl_waitfd *fds,
-				unsigned num_fds, int timeout_ms,
-				int *num_ready);
-	CURLMcode (*multi_wakeup)(CURLM *multi);
+	CURLMcode (*multi_socket_action)(CURLM *multi, curl_socket_t fd,
+					 int events, int *running);
 	CURLMsg *(*multi_info_read)(CURLM *multi, int *left);
 };
 

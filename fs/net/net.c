@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "fs/net/job.h"
+#include "fs/net/sockets.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 #include "fs/util/thread.h"
@@ -18,11 +19,10 @@
 enum {
 	IDLE_CONNECTIONS = 128,
 	IDLE_JOBS = 64,
-	POLL_MS_MAX = 60 * 1000,
 	/* A turn costs some us per transfer. If there are many transfers,
 	   packets of this time are taken in one turn. */
 	PACED_JOBS = 4,
-	PACE_NS = 1000000,
+	PACE_NS = 3000000,
 };
 
 struct net {
@@ -36,6 +36,7 @@ struct net {
 	pthread_t thread;
 	/* The thread's own, or the owner's while there is no thread. */
 	CURLM *multi;
+	struct sockets sockets; /* its wake-up: any thread */
 	struct net_timer *timers; /* by their times */
 	struct net_job *active;
 	unsigned num_active;
@@ -224,35 +225,22 @@ static bool is_pausing(struct net *net)
 	return net->is_pausing;
 }
 
-static int wait_ms(const struct net *net)
-{
-	int64_t at = net->check_ns, left;
-
-	if (net->timers && net->timers->at_ns < at)
-		at = net->timers->at_ns;
-	if (at == INT64_MAX)
-		return POLL_MS_MAX;
-	left = (at - clock_ns() + 999999) / 1000000;
-	return left < 0 ? 0 : left > POLL_MS_MAX ? POLL_MS_MAX : (int)left;
-}
-
 static void run_once(struct net *net)
 {
-	int running;
 	int64_t now;
 
 	run_tasks(net);
-	net->curl.multi_perform(net->multi, &running);
+	sockets_act(&net->sockets);
 	take_messages(net);
 	now = clock_ns();
 	run_timers(net, now);
 	check_jobs(net, now);
 }
 
-/* Callbacks may have added work that no descriptor reports. */
+/* Callbacks may have added work that no socket reports. */
 static bool has_work(const struct net *net)
 {
-	return net->check_ns == 0;
+	return net->check_ns == 0 || sockets_are_due(&net->sockets);
 }
 
 /* Waits until the time of a turn is over if there is much to do. */
@@ -264,6 +252,15 @@ static void pace(const struct net *net, int64_t begin)
 		nanosleep(&(struct timespec){ .tv_nsec = left }, NULL);
 }
 
+static void wait_for_work(struct net *net)
+{
+	int64_t until = net->check_ns;
+
+	if (net->timers && net->timers->at_ns < until)
+		until = net->timers->at_ns;
+	sockets_wait(&net->sockets, until);
+}
+
 static void *run_thread(void *arg)
 {
 	struct net *net = arg;
@@ -272,9 +269,9 @@ static void *run_thread(void *arg)
 	while (!is_pausing(net)) {
 		begin = clock_ns();
 		run_once(net);
-		pace(net, begin);
-		net->curl.multi_poll(net->multi, NULL, 0,
-				     has_work(net) ? 0 : wait_ms(net), NULL);
+		if (!has_work(net))
+			pace(net, begin);
+		wait_for_work(net);
 	}
 	return NULL;
 }
@@ -303,7 +300,7 @@ int net_post(struct net *net, struct net_task *task)
 	}
 	pthread_mutex_unlock(&net->lock);
 	if (!r)
-		net->curl.multi_wakeup(net->multi);
+		sockets_wake(&net->sockets);
 	return r;
 }
 
@@ -319,7 +316,7 @@ void net_pause(struct net *net)
 {
 	if (!ask_to_pause(net))
 		return;
-	net->curl.multi_wakeup(net->multi);
+	sockets_wake(&net->sockets);
 	pthread_join(net->thread, NULL);
 	scoped_lock(&net->lock);
 	net->is_running = net->is_pausing = false;
@@ -330,21 +327,32 @@ void net_pause(struct net *net)
 
 /* --- opening and closing --- */
 
+static int open_multi(struct net *net)
+{
+	int r;
+
+	net->multi = net->curl.multi_init();
+	if (!net->multi)
+		return -ENOMEM;
+	net->curl.multi_setopt(net->multi, CURLMOPT_MAXCONNECTS,
+			       (long)IDLE_CONNECTIONS);
+	r = sockets_open(&net->sockets, &net->curl, net->multi);
+	if (r)
+		net->curl.multi_cleanup(net->multi);
+	return r;
+}
+
 int net_open(struct log *log, struct net **out)
 {
 	struct net *net = calloc(1, sizeof(*net));
 	int r = net ? curl_load(log, &net->curl) : -ENOMEM;
 
-	if (!r) {
-		net->multi = net->curl.multi_init();
-		r = net->multi ? 0 : -ENOMEM;
-	}
+	if (!r)
+		r = open_multi(net);
 	if (r) {
 		free(net);
 		return r;
 	}
-	net->curl.multi_setopt(net->multi, CURLMOPT_MAXCONNECTS,
-			       (long)IDLE_CONNECTIONS);
 	net->log = log;
 	net->check_ns = INT64_MAX;
 	atomic_init(&net->refs, 1);
@@ -369,6 +377,7 @@ void net_unref(struct net *net)
 	DL_FOREACH_SAFE(net->idle, job, next)
 	job_free(job);
 	net->curl.multi_cleanup(net->multi);
+	sockets_close(&net->sockets);
 	pthread_mutex_destroy(&net->lock);
 	free(net);
 }

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 
 #include "fs/net/net.h"
 #include "fs/util/clock.h"
@@ -161,6 +162,56 @@ static void test_timers(struct net *net)
 	CHECK(w.num == 2 && w.order[0] == 0 && w.order[1] == 1);
 }
 
+/* --- a task that is posted while another begins to run --- */
+
+enum { POSTS = 20000 };
+
+struct poster {
+	struct net_task task;
+	struct net *net;
+	pthread_t thread;
+	atomic_uint runs;
+};
+
+static void count_run(struct net_task *task)
+{
+	struct poster *p = (void *)task;
+
+	atomic_fetch_add(&p->runs, 1);
+}
+
+/* A task that the net overlooks would wait for a minute. */
+static void *post_all(void *arg)
+{
+	struct poster *p = arg;
+	int64_t since;
+
+	for (unsigned i = 0; i < POSTS; i++) {
+		since = clock_ns();
+		CHECK(!net_post(p->net, &p->task));
+		while (atomic_load(&p->runs) == i) {
+			CHECK(clock_ns() - since < 20000000000LL);
+			sched_yield();
+		}
+	}
+	return NULL;
+}
+
+static void test_posts(struct net *net)
+{
+	struct poster posters[2] = { 0 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		posters[i].task.run = count_run;
+		posters[i].net = net;
+		CHECK(!pthread_create(&posters[i].thread, NULL, post_all,
+				      &posters[i]));
+	}
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(posters[i].thread, NULL);
+	net_pause(net);
+}
+
 int main(void)
 {
 	struct net *net;
@@ -173,6 +224,7 @@ int main(void)
 	test_failures(net);
 	test_redirect(net);
 	test_timers(net);
+	test_posts(net);
 	test_fetch(net);
 	net_unref(net);
 	return 0;
