@@ -177,6 +177,17 @@ static void test_bounds(void)
 	CHECK(depth_best_read(&d) <= DEPTH_READ_MAX);
 }
 
+/* A lost packet stops a small part of what is in flight. */
+static void test_parts(void)
+{
+	const struct line line = { 50e6, 50, 0, 60 };
+	struct depth d;
+
+	depth_init(&d, 64 << 20, 128);
+	run(&d, 1, &line, 100, 256 << 10);
+	CHECK(d.target / depth_best_read(&d) >= 12);
+}
+
 static void test_throttled(void)
 {
 	const struct line line = { 50e6, 50, 0, 60 };
@@ -317,6 +328,7 @@ int main(void)
 	test_route();
 	test_probe();
 	test_bounds();
+	test_parts();
 	test_throttled();
 	test_retry();
 	test_tail();
