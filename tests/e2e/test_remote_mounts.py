@@ -218,17 +218,22 @@ def test_storage_options(fuse, tmp_path, big, nginx):
         check_samples(where, big)
 
 
+def tier_of(where):
+    network, = json.loads((where / ".betonfs/stats.json").read_text())[
+        "network"]
+    return network["tier"]
+
+
 def test_the_disk_tier_survives_a_mount(fuse, tmp_path, big, nginx):
     server = nginx(pathlib.Path(big.path).parent)
     disk = tmp_path / "disk"
     disk.mkdir(mode=0o700)
+    where = tmp_path / "mnt"
     for i in range(2):
-        with mounted(tmp_path / "mnt", "-o", f"disk={disk}",
-                     server.url("big.beton")):
-            check_samples(tmp_path / "mnt", big)
-            if not i:
-                time.sleep(1)   # it is written behind the reads
-        time.sleep(0.3)   # requests that the end of the mount broke off
+        with mounted(where, "-o", f"disk={disk}", server.url("big.beton")):
+            check_samples(where, big)
+            wait_until(lambda: tier_of(where)["stored_bytes"]
+                       == os.path.getsize(big.path), "a copy of all bytes")
         requests = server.requests()
         server.forget()
     assert sum(r.sent for r in requests) <= 2 << 20, requests
