@@ -46,6 +46,12 @@ enum {
 	THROTTLE_MS = 1000,
 };
 
+/* A server that refuses one request in a hundred has a fault, and fewer at a
+   time would not help. One that limits the rate refuses more than one in ten:
+   so many refusals, of about the last 64 answers. */
+static const double refusals_min = 6;
+static const double refusals_weight = 1. / 64;
+
 void depth_init(struct depth *d, uint64_t most, unsigned connections)
 {
 	*d = (struct depth){
@@ -78,6 +84,7 @@ void depth_begin(struct depth *d, uint64_t size)
 
 void depth_first_byte(struct depth *d, int64_t latency)
 {
+	d->refusals -= d->refusals * refusals_weight;
 	d->latencies_ns += latency;
 	d->num_latencies++;
 	if (d->latency_ns)
@@ -214,6 +221,8 @@ bool depth_throttled(struct depth *d, int64_t now)
 {
 	uint64_t most;
 
+	if (++d->refusals < refusals_min)
+		return false;
 	if (d->throttled_ns && now - d->throttled_ns < THROTTLE_MS * 1000000LL)
 		return false;
 	d->throttled_ns = now;

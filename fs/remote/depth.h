@@ -13,8 +13,8 @@
 
 enum {
 	DEPTH_START = 4 << 20, /* bytes in flight, also the least */
-	/* Reads of neighbours are that large, or larger on fast or distant
-	   links. What is in flight should be many requests: a lost packet
+	/* Joined reads are that large, or larger on fast or distant
+	   links. Many requests should be in flight: a lost packet
 	   stops one of them, and each begins with a burst. Sequential reads
 	   over 400 Mbit/s at 50 ms, with 60 ms of buffer, filled 0.93 of the
 	   link with 1 MiB, where 2 to 3 % of the packets were lost, and 1.00
@@ -27,6 +27,7 @@ struct depth {
 	uint64_t target; /* bytes in flight */
 	uint64_t most;	 /* bytes in flight, at most */
 	unsigned connections;
+	double refusals;      /* of recent answers */
 	double request_bytes; /* average of recent requests */
 	/* The lowest average time to the first byte; 0: unknown. */
 	int64_t latency_ns;
@@ -58,7 +59,8 @@ void depth_begin(struct depth *depth, uint64_t size);
 void depth_first_byte(struct depth *depth, int64_t latency);
 void depth_bytes(struct depth *depth, int64_t now, uint64_t size);
 void depth_full(struct depth *depth);
-/* Returns false if it has reacted to the same overload already. */
+/* A refused request. Returns false if there were few, or if it has reacted to
+   the same overload already. */
 bool depth_throttled(struct depth *depth, int64_t now);
 
 /* Requests that should be in flight. */

@@ -650,13 +650,13 @@ static bool wake_one(struct remote *r, int64_t now)
 	return false;
 }
 
-/* When a fetch deserves a second attempt; INT64_MAX: never. */
+/* When a fetch deserves a second attempt; INT64_MAX: never. One that is read
+   ahead deserves it, too: a reader will soon wait for what is late. */
 static int64_t hedge_at(const struct remote *r, const struct fetch *f)
 {
 	int64_t late;
 
-	if (!f->request->must || f->was_hedged || f->wake_ns ||
-	    f->num_attempts != 1)
+	if (f->was_hedged || f->wake_ns || f->num_attempts != 1)
 		return INT64_MAX;
 	late = tail_late_ns(&r->peer.tail, f->size);
 	return late == INT64_MAX ? late : f->begin_ns + late;

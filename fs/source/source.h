@@ -47,8 +47,7 @@ struct source_request {
 	/* Bypass the page cache if source_is_direct(). Otherwise read through
 	   it and drop the pages afterwards. */
 	bool direct;
-	/* A thread waits for it: a remote source reads it first, and a second
-	   time if it is late. */
+	/* A thread waits for it: a remote source reads it first. */
 	bool must;
 	source_done *done;
 	void *arg;

@@ -137,6 +137,13 @@ static void test_route(void)
 	CHECK(d.latency_ns < 10 * ms);
 }
 
+/* So many that the next one is no coincidence. */
+static void refuse(struct depth *d, int64_t now)
+{
+	for (int i = 0; i < 5; i++)
+		CHECK(!depth_throttled(d, now));
+}
+
 /* While a probe measures the latency, nothing is in flight that could wait;
    then the depth is as before, or what a server that throttles leaves of it. */
 static void test_probe(void)
@@ -158,8 +165,10 @@ static void test_probe(void)
 		CHECK(depth_requests(&d) <= 2);
 		depth_full(&d);
 		depth_bytes(&d, now, pass(&d, &line, request, 0));
-		if (turns == 5)
-			CHECK(depth_throttled(&d, now));
+		if (turns != 5)
+			continue;
+		refuse(&d, now);
+		CHECK(depth_throttled(&d, now));
 	}
 	CHECK(turns > 10 && turns < 100);
 	CHECK(d.target == d.ceiling && d.target < d.kept);
@@ -198,6 +207,13 @@ static void test_throttled(void)
 	depth_init(&d, 256 << 20, 64);
 	now = run(&d, 1, &line, 5, 100 << 10);
 	before = depth_requests(&d);
+	/* One refusal in a hundred answers is a fault. */
+	for (int i = 0; i < 1000; i++) {
+		depth_first_byte(&d, 50 * ms);
+		CHECK(i % 100 || !depth_throttled(&d, now));
+	}
+	CHECK(depth_requests(&d) == before);
+	refuse(&d, now);
 	CHECK(depth_throttled(&d, now));
 	/* All requests that the server refuses at once count once. */
 	CHECK(!depth_throttled(&d, now + 10 * ms));

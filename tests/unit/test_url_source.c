@@ -636,6 +636,34 @@ static void test_many(void)
 	free(ones);
 }
 
+/* So is one that is read ahead: a thread will soon wait for it. */
+static void test_hedge_ahead(void)
+{
+	struct server s = { .size = SIZE,
+			    .etag = "\"v1\"",
+			    .script = one_is_slow };
+	struct many many = { 0 };
+	struct source_net_stats stats;
+	struct source *source;
+	struct heard h;
+	struct one one = { .many = &many };
+
+	server_start(&s);
+	source = open_server(&s, &h, 5000);
+	source_wait_init(&many.wait);
+	for (unsigned i = 0; i < 200; i++) {
+		submit_one(source, &one, MB + i * 1000, 10000, false);
+		source_wait_idle(&many.wait);
+		free(one.buf);
+	}
+	CHECK(!atomic_load(&many.failed));
+	CHECK(source_net_stats(source, &stats));
+	CHECK(stats.hedges >= 1 && stats.stalls == 0);
+	source_close(source);
+	source_wait_fini(&many.wait);
+	server_stop(&s);
+}
+
 /* The server refuses requests: fewer at a time, one line, and all bytes. */
 static void test_throttled(void)
 {
@@ -885,6 +913,7 @@ int main(void)
 	test_replaced();
 	test_many();
 	test_hedge();
+	test_hedge_ahead();
 	test_throttled();
 	test_ending(BY_CANCEL);
 	test_ending(BY_CLOSE);
