@@ -18,7 +18,7 @@ struct heard {
 	struct log log;
 	pthread_mutex_t lock;
 	char text[16384];
-	unsigned lines;
+	atomic_uint lines; /* read without the lock */
 };
 
 static void hear(void *arg, enum beton_log_level level, const char *message)
