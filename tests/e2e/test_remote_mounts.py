@@ -225,6 +225,10 @@ def tier_of(where):
 
 
 def test_the_disk_tier_survives_a_mount(fuse, tmp_path, big, nginx):
+    space = os.statvfs(tmp_path)
+    if space.f_bavail < 0.06 * space.f_blocks:
+        pytest.skip("a tier leaves 5 % of its file system free, and "
+                    f"{tmp_path} has no more")
     server = nginx(pathlib.Path(big.path).parent)
     disk = tmp_path / "disk"
     disk.mkdir(mode=0o700)
