@@ -19,9 +19,9 @@
 enum {
 	IDLE_CONNECTIONS = 128,
 	IDLE_JOBS = 64,
-	/* A turn costs some us per socket with news. With many transfers,
-	   packets of this time are taken in one turn. At 50 ms, 3 ms took
-	   a tenth less CPU time than 1 ms. */
+	/* A turn costs some us per socket with news. While there are many
+	   transfers, one turn takes all packets of PACE_NS. At 50 ms, 3 ms
+	   took a tenth less CPU time than 1 ms. */
 	PACED_JOBS = 4,
 	PACE_NS = 3000000,
 };
