@@ -588,6 +588,18 @@ static void wait_for_reads(struct plan *p, const struct cache *cache)
 		pthread_cond_wait(&p->read, &p->lock);
 }
 
+static void note_requested(struct plan *p, uint64_t id)
+{
+	struct reader *r;
+
+	scoped_lock(&p->lock);
+	r = find_id(p, id);
+	if (!r || r->is_requested)
+		return;
+	r->is_requested = true;
+	pthread_cond_signal(&p->changed);
+}
+
 void plan_fetch(struct plan *p, const struct batch *batch)
 {
 	const struct batch_key *key = &batch->key;
@@ -613,6 +625,7 @@ void plan_fetch(struct plan *p, const struct batch *batch)
 		wait_for_reads(p, file->cache);
 		fetch_run(p, &wish);
 	}
+	note_requested(p, wish.reader);
 }
 
 bool plan_wants(struct plan *p, const struct batch_key *key)
@@ -716,6 +729,15 @@ static bool is_busy(const struct plan *p, const struct cache_file *file)
 	       (reads && cache_reading(p->cache) >= p->room / SPARE);
 }
 
+/* Whether reading ahead would delay the reader's first batch. A remote source
+   serves urgent requests first, so that other ones fill the link as soon as all
+   of these are under way. */
+static bool waits_for_first(const struct reader *r)
+{
+	return reader_begins(r) &&
+	       !(r->is_requested && source_prefetches(r->ds->source));
+}
+
 /* Returns the number of samples that may be read ahead for a reader; 0: it has
    enough. */
 static uint64_t room_ahead(const struct plan *p, const struct reader *r,
@@ -724,7 +746,7 @@ static uint64_t room_ahead(const struct plan *p, const struct reader *r,
 	uint64_t top = min_u64(r->samples, (r->top + 1) * r->spec.batch);
 	uint64_t end = min_u64(top + reach_of(p, r), end_of(r));
 
-	if (r->is_blocked || !reader_step(r) || reader_begins(r) ||
+	if (r->is_blocked || !reader_step(r) || waits_for_first(r) ||
 	    !file_of(r->ds) || is_silent(r, now))
 		return 0;
 	return end - min_u64(end, r->ahead);

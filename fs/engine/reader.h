@@ -61,6 +61,7 @@ struct reader {
 	/* The number whose records it has requested, counted in the same
 	   way. */
 	uint64_t records;
+	bool is_requested; /* all samples of its first batch are */
 	double missing;	 /* the part of recently examined samples to read */
 	bool is_blocked; /* no room to read further */
 	bool is_silent;	 /* it opened no batch for so long that it has no share

@@ -487,7 +487,7 @@ static void begin_fetch(struct remote *r, struct fetch **queue)
 
 static void begin_fetches(struct remote *r)
 {
-	while (r->must && r->num_active < r->peer.depth.connections)
+	while (r->must && r->num_active < depth_urgent(&r->peer.depth))
 		begin_fetch(r, &r->must);
 	while (r->waiting && r->num_active < depth_requests(&r->peer.depth))
 		begin_fetch(r, &r->waiting);

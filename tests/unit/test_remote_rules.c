@@ -197,6 +197,41 @@ static void test_parts(void)
 	CHECK(d.target / depth_best_read(&d) >= 12);
 }
 
+/* A batch that a reader waits for is not requested all at once. */
+static void test_urgent(void)
+{
+	const struct line line = { 50e6, 50, 0, 60 };
+	struct depth d;
+
+	depth_init(&d, 256 << 20, 128);
+	run(&d, 1, &line, 20, 256 << 10);
+	CHECK(depth_urgent(&d) > depth_requests(&d));
+	CHECK(depth_urgent(&d) <= depth_requests(&d) + 4);
+	/* All connections are in use already. */
+	run(&d, 1000000 * ms, &line, 20, 10 << 10);
+	CHECK(depth_urgent(&d) == 128 && depth_requests(&d) == 128);
+}
+
+/* A server that first opens the file is not a long route. */
+static void test_first_latency(void)
+{
+	uint64_t request = 256 << 10;
+	struct depth d;
+
+	depth_init(&d, 256 << 20, 128);
+	depth_begin(&d, request);
+	depth_first_byte(&d, 600 * ms);
+	CHECK(depth_requests(&d) * request < 8 << 20);
+	depth_bytes(&d, 1, 1);
+	for (int i = 0; i < 10; i++)
+		depth_first_byte(&d, 20 * ms);
+	depth_full(&d);
+	depth_bytes(&d, 1 + 700 * ms, request);
+	CHECK(d.latency_ns < 80 * ms);
+	CHECK(!d.probes);
+	CHECK(depth_requests(&d) * request < 8 << 20);
+}
+
 static void test_throttled(void)
 {
 	const struct line line = { 50e6, 50, 0, 60 };
@@ -345,6 +380,8 @@ int main(void)
 	test_probe();
 	test_bounds();
 	test_parts();
+	test_urgent();
+	test_first_latency();
 	test_throttled();
 	test_retry();
 	test_tail();
