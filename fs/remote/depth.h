@@ -65,7 +65,7 @@ bool depth_throttled(struct depth *depth, int64_t now);
 
 /* Requests that should be in flight. */
 unsigned depth_requests(const struct depth *depth);
-/* The same, for requests that somebody waits for. */
+/* The same, for requests that a reader waits for. */
 unsigned depth_urgent(const struct depth *depth);
 /* Bytes of a request that reads adjacent bytes. */
 uint64_t depth_best_read(const struct depth *depth);

@@ -117,6 +117,30 @@ def test_an_object_whose_first_byte_is_slow(data, whole, faulty, tmp_path):
     assert server.report()["requests"] < 300
 
 
+def test_the_link_is_not_idle_while_the_first_batch_is_late(data, faulty,
+                                                            tmp_path):
+    """The server delays thirty answers of the first batch. Meanwhile, it sends
+    those of the following batches."""
+    server = faulty(pathlib.Path(data.path).parent, faults=[
+        {"kind": "slow", "seconds": 6, "from": 40, "until": 70}])
+    url = server.url("large.beton")
+    reader = subprocess.Popen(
+        [dumped.BUILD / "beton", "dump", url, "--out", tmp_path / "far", "--spec",
+         "order=random,batch=64,seed=5"], stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + 4
+        while time.monotonic() < deadline:
+            if server.report()["requests"] > 120:
+                break
+            time.sleep(0.1)
+        else:
+            pytest.fail(str(server.report()))
+        assert reader.poll() is None
+    finally:
+        reader.kill()
+        reader.communicate()
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 416])
 def test_an_answer_that_is_final_is_not_asked_for_again(data, faulty, status):
     server = faulty(pathlib.Path(data.path).parent,
