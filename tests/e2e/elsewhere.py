@@ -33,6 +33,7 @@ LOCAL = {
         "test_shards": "test_unreadable_shards_are_errors "
                        "test_metadata_that_cannot_be_read_are_tried_again",
         "test_dataset": "test_no_other_dataset_is_opened_again",
+        "test_zerocopy": "test_bad_samples_are_reported_the_same",
     },
     "is about the rights of a file; a URL is read by the user of the daemon": {
         "test_budget": "test_another_user_takes_no_share_by_the_name_of_a_job "
