@@ -73,6 +73,7 @@ LOCAL = {
                         "test_a_name_with_a_star_is_a_file_where_it_is_one",
         "test_operate": "test_a_mount_that_hides_another_reports_it",
         "test_mount": "test_mount_attributes test_odd_paths_are_shown_whole",
+        "test_python": "test_a_file_on_a_mount_may_have_any_name",
         "test_stats": "test_odd_names_are_escaped",
     },
     "is about a disk, descriptors or files, which a URL has not": {
