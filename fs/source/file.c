@@ -406,7 +406,7 @@ static bool open_again(struct file_source *file)
 		if (!atomic_exchange(&file->is_replaced, true))
 			log_error(
 				file->base.log,
-				"%s: another file has replaced it: reads fail until it is opened again",
+				"%s: another file has replaced it: reads fail until it is opened or mounted again",
 				file->base.path);
 		return false;
 	}

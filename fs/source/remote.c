@@ -105,7 +105,7 @@ static void log_replaced(struct remote *r, const struct http_answer *a)
 	/* Loaders that skip samples pass on no errors. */
 	log_warning(
 		r->log,
-		"%s: the object was replaced: it was %s and is %s: reads fail until it is opened again",
+		"%s: the object was replaced: it was %s and is %s: reads fail until it is opened or mounted again",
 		r->name, was, strcmp(was, is) ? is : "of another size");
 }
 

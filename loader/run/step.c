@@ -440,7 +440,7 @@ static const char *reason_of(int error)
 	case BETON_ECORRUPT:
 		return "its metadata or its bytes are damaged";
 	case ESTALE:
-		return "the dataset was replaced after it was opened: open it again";
+		return "the dataset was replaced after it was opened: open or mount it again";
 	default:
 		return strerror(error);
 	}

@@ -178,7 +178,8 @@ def test_an_error_names_the_replacement(old, new, faulty, tmp_path):
     server.play(replaced={"at": 12, "by": str(new.path)})
     r = beton("dump", server.url("object.beton"), "--out", tmp_path / "out",
               "--spec", SPEC, "--cache-size", "16MiB", code=1)
-    assert "the dataset was replaced after it was opened" in r.stderr
+    assert ("the dataset was replaced after it was opened: "
+            "open or mount it again") in r.stderr
     assert len(LINE.findall(r.stderr)) == 1, r.stderr
 
 
