@@ -513,9 +513,9 @@ static bool disk_tier(const struct evidence *e, struct model *m, struct fix *f)
 	m->disk_rate = fmax(m->disk_rate, 400e6);
 	OPTION(f,
 	       is_mount(e)
-		       ? "betonfs -o disk=DIR, on a local disk with %.1f GB"
-		       : "BETON_STORAGE_OPTIONS=disk=DIR, on a local disk with %.1f GB",
-	       1e-9 * all);
+		       ? "betonfs -o disk=DIR, on a local disk with %.1f %s free"
+		       : "BETON_STORAGE_OPTIONS=disk=DIR, on a local disk with %.1f %s free",
+	       all < 1e9 ? 1e-6 * all : 1e-9 * all, all < 1e9 ? "MB" : "GB");
 	WHY(f,
 	    "from the second epoch on, samples come from the disk, also after a restart");
 	return true;
