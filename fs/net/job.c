@@ -21,6 +21,8 @@ enum {
 	   cannot keep a read by a byte now and then. */
 	PROGRESS_MIN = 256,
 	TRAILERS_MAX = 16 << 10,
+	/* CURLOPT_QUICK_EXIT, which libcurl has since 7.87. */
+	QUICK_EXIT = 322,
 };
 
 struct net_job *job_new(const struct curl_api *curl)
@@ -288,6 +290,9 @@ static void set_connection(struct net_job *job)
 	    (long)(t->connect_ms ? t->connect_ms : CONNECT_MS));
 	SET(job, FRESH_CONNECT, (long)t->fresh);
 	SET(job, DNS_CACHE_TIMEOUT, t->fresh ? 0L : 60L);
+	/* Otherwise, the end of a transfer waits for its name, and all others
+	   wait with it. An older libcurl does not know this option. */
+	job->curl->easy_setopt(job->easy, (CURLoption)QUICK_EXIT, 1L);
 	snprintf(agent, sizeof(agent), "betonfs/%s", beton_version());
 	SET(job, USERAGENT, agent);
 }

@@ -117,6 +117,21 @@ def test_an_object_whose_first_byte_is_slow(data, whole, faulty, tmp_path):
     assert server.report()["requests"] < 300
 
 
+def test_a_name_server_that_does_not_answer():
+    """Each attempt ends by its own limit, not with the look-up, for which other
+    servers would wait, too."""
+    library = dumped.BUILD / "standin/slow_names.so"
+    if not library.exists():
+        pytest.skip(f"no {library}")
+    if dumped.BUILD.name.startswith("build-"):
+        pytest.skip("sanitizers want to be loaded first")
+    begin = time.monotonic()
+    r = beton("info", "http://slow.test/large.beton", code=1, env={
+        **os.environ, "LD_PRELOAD": str(library), "SLOW_NAMES": "18"})
+    assert 9 < time.monotonic() - begin < 16
+    assert "Resolving timed out" in r.stderr
+
+
 def test_the_link_is_not_idle_while_the_first_batch_is_late(data, faulty,
                                                             tmp_path):
     """The server delays thirty answers of the first batch. Meanwhile, it sends
