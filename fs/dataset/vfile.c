@@ -104,6 +104,7 @@ static int read_range(const struct vfile *file, struct ranges *ranges,
 		.buf = buf,
 		.off = s->off + skip,
 		.size = size,
+		.must = true,
 		.done = piece_done,
 		.arg = p,
 	};

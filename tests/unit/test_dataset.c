@@ -296,6 +296,37 @@ static void the_schema_is_json(void)
 	dataset_close(ds);
 }
 
+static const struct source_ops *file_ops;
+static unsigned num_submitted;
+
+static void submit_urgent(struct source *source, struct source_request *q)
+{
+	CHECK(q->must);
+	num_submitted++;
+	file_ops->submit(source, q);
+}
+
+/* A remote source would read everything else before it. */
+static void a_reader_of_a_value_file_waits_for_its_requests(void)
+{
+	struct dataset *ds = made_open(SAMPLES, NULL);
+	uint8_t got[MADE_VALUE_MAX];
+	struct source_ops ops;
+	struct sample_file file;
+	struct value v;
+
+	file_ops = ds->source->ops;
+	ops = *file_ops;
+	ops.submit = submit_urgent;
+	ds->source->ops = &ops;
+	CHECK(!dataset_value_at(ds, MADE_JPG, 0, &v));
+	sample_file_init(&file, ds, MADE_JPG, &v);
+	CHECK(vfile_read(&file.vfile, got, sizeof(got), 0, NULL, NULL) > 0);
+	CHECK(num_submitted > 0);
+	ds->source->ops = file_ops;
+	dataset_close(ds);
+}
+
 static void fingerprints_distinguish_datasets(void)
 {
 	struct dataset *a = made_open(SAMPLES, NULL);
@@ -339,6 +370,7 @@ int main(void)
 	other_files_are_distinguished_from_damage();
 	every_prefix_of_a_file_is_refused_or_open();
 	the_schema_is_json();
+	a_reader_of_a_value_file_waits_for_its_requests();
 	fingerprints_distinguish_datasets();
 	a_dataset_of_no_samples_opens();
 	unlink(path);
