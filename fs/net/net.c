@@ -338,8 +338,11 @@ static int open_multi(struct net *net)
 	net->curl.multi_setopt(net->multi, CURLMOPT_MAXCONNECTS,
 			       (long)IDLE_CONNECTIONS);
 	r = sockets_open(&net->sockets, &net->curl, net->multi);
-	if (r)
-		net->curl.multi_cleanup(net->multi);
+	if (!r)
+		return 0;
+	log_error(net->log, "cannot wait for connections to servers: %s",
+		  strerror(-r));
+	net->curl.multi_cleanup(net->multi);
 	return r;
 }
 
@@ -348,13 +351,14 @@ int net_open(struct log *log, struct net **out)
 	struct net *net = calloc(1, sizeof(*net));
 	int r = net ? curl_load(log, &net->curl) : -ENOMEM;
 
-	if (!r)
+	if (!r) {
+		net->log = log;
 		r = open_multi(net);
+	}
 	if (r) {
 		free(net);
 		return r;
 	}
-	net->log = log;
 	net->check_ns = INT64_MAX;
 	atomic_init(&net->refs, 1);
 	pthread_mutex_init(&net->lock, NULL);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/resource.h>
 
 #include "fs/net/net.h"
 #include "fs/util/clock.h"
@@ -212,6 +213,38 @@ static void test_posts(struct net *net)
 	net_pause(net);
 }
 
+/* --- without descriptors --- */
+
+static void hear(void *arg, enum beton_log_level level, const char *message)
+{
+	(void)level;
+	CHECK(strstr(message, "Too many open files"));
+	++*(unsigned *)arg;
+}
+
+static void test_no_descriptors(void)
+{
+	struct rlimit limit, none;
+	unsigned messages = 0;
+	struct net *net;
+	struct log log;
+	int fd = dup(2);
+
+	CHECK(fd >= 0 && !getrlimit(RLIMIT_NOFILE, &limit));
+	close(fd);
+	log_init(&log, hear, &messages);
+	/* Room for none or one of the two that it needs. */
+	for (unsigned room = 0; room < 2; room++) {
+		none = limit;
+		none.rlim_cur = (rlim_t)fd + room;
+		CHECK(!setrlimit(RLIMIT_NOFILE, &none));
+		CHECK(net_open(&log, &net) == -EMFILE);
+		CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
+		CHECK(messages == room + 1 && dup(2) == fd && !close(fd));
+	}
+	log_fini(&log);
+}
+
 int main(void)
 {
 	struct net *net;
@@ -227,5 +260,6 @@ int main(void)
 	test_posts(net);
 	test_fetch(net);
 	net_unref(net);
+	test_no_descriptors();
 	return 0;
 }
