@@ -744,8 +744,14 @@ static uint64_t room_ahead(const struct plan *p, const struct reader *r,
 			   int64_t now)
 {
 	uint64_t top = min_u64(r->samples, (r->top + 1) * r->spec.batch);
-	uint64_t end = min_u64(top + reach_of(p, r), end_of(r));
+	uint64_t reach = reach_of(p, r);
+	uint64_t end;
 
+	/* Enough for the link. With more, packets of several nodes waited for
+	   0.2 s behind each other, and the server sent them again. */
+	if (reader_begins(r))
+		reach = min_u64(reach, reader_step(r) * r->spec.batch);
+	end = min_u64(top + reach, end_of(r));
 	if (r->is_blocked || !reader_step(r) || waits_for_first(r) ||
 	    !file_of(r->ds) || is_silent(r, now))
 		return 0;
