@@ -35,7 +35,15 @@ static int lose_batch(struct beton_loader *l, const struct beton_batch **out,
 static int take_batch(struct beton_loader *l, const struct beton_batch **out)
 {
 	struct beton_throughput_stats throughput;
-	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
+	int r;
+
+	if (l->on_demand) {
+		snprintf(l->error, sizeof(l->error),
+			 "the loader was opened with on_demand: ask for "
+			 "batches by name");
+		return -EINVAL;
+	}
+	r = ring_next(l->ring, out, l->error, sizeof(l->error));
 
 	if (r || !l->telemetry.entry)
 		return r;
@@ -45,19 +53,57 @@ static int take_batch(struct beton_loader *l, const struct beton_batch **out)
 	return 0;
 }
 
-int beton_loader_next(struct beton_loader *l, const struct beton_batch **out)
+static int wait_for_upload(struct beton_loader *l,
+			   const struct beton_batch **out)
 {
 	struct device_batch *p;
-	int r = take_batch(l, out);
+	int r = ring_parcel(l->ring, *out, &p);
 
-	if (r)
-		return r;
-	r = ring_parcel(l->ring, *out, &p);
 	if (!r && p) {
 		r = device_batch_wait(p);
 		ring_waited_for_upload(l->ring);
 	}
 	return r ? lose_batch(l, out, r) : 0;
+}
+
+int beton_loader_next(struct beton_loader *l, const struct beton_batch **out)
+{
+	int r = take_batch(l, out);
+
+	return r ? r : wait_for_upload(l, out);
+}
+
+static int check_name(struct beton_loader *l, uint64_t epoch, uint64_t number)
+{
+	typedef unsigned long long ull;
+	uint64_t batches = spec_batches(&l->feed->spec);
+
+	if (epoch <= SPEC_EPOCH_MAX && number < batches)
+		return 0;
+	snprintf(l->error, sizeof(l->error),
+		 "there is no batch %llu of epoch %llu: an epoch has %llu "
+		 "batches, and epochs are below 2^63",
+		 (ull)number, (ull)epoch, (ull)batches);
+	return -EINVAL;
+}
+
+int beton_loader_ask(struct beton_loader *l, uint64_t epoch, uint64_t number,
+		     uint32_t milliseconds)
+{
+	int r = check_name(l, epoch, number);
+
+	return r ? r : ring_ask(l->ring, epoch, number, milliseconds);
+}
+
+int beton_loader_make(struct beton_loader *l, uint64_t epoch, uint64_t number,
+		      const struct beton_batch **out)
+{
+	int r = check_name(l, epoch, number);
+
+	if (!r)
+		r = ring_make(l->ring, epoch, number, out, l->error,
+			      sizeof(l->error));
+	return r ? r : wait_for_upload(l, out);
 }
 
 int beton_loader_next_on(struct beton_loader *l, void *stream,
@@ -100,7 +146,7 @@ int beton_loader_read(struct beton_loader *l, const struct beton_batch *batch,
 
 int beton_loader_wait(struct beton_loader *l, uint32_t milliseconds)
 {
-	return ring_wait(l->ring, milliseconds);
+	return l->on_demand ? 0 : ring_wait(l->ring, milliseconds);
 }
 
 int beton_loader_set_callback(struct beton_loader *l,

@@ -18,7 +18,7 @@
 #include "loader/defaults.h"
 #include "loader/graph/op.h"
 #include "loader/jit/jit.h"
-#include "loader/run/footprint.h"
+#include "loader/util/footprint.h"
 #include "loader/sized.h"
 
 enum {
@@ -307,6 +307,7 @@ static int start_ring(struct beton_loader *l,
 			   .epoch = o->epoch },
 		.epochs_end = UINT64_MAX,
 		.prefetch = o->prefetch ? o->prefetch : PREFETCH_DEFAULT,
+		.on_demand = o->on_demand,
 		.workers = l->workers,
 		.balance = l->balance,
 	};
@@ -424,6 +425,7 @@ static struct beton_loader *create_loader(const struct beton_loader_options *o)
 					  .asked = o->interrupted,
 					  .arg = o->interrupted_arg };
 	l->workers = o->workers ? o->workers : thread_usable_cpus();
+	l->on_demand = o->on_demand;
 	return l;
 }
 

@@ -43,6 +43,7 @@ struct beton_loader {
 	struct callback *callback;  /* NULL: no callback */
 	struct ring *ring;
 	pthread_t stopper;  /* of beton_loader_stop() */
+	bool on_demand;	    /* batches have names only */
 	bool is_stopped;    /* beton_loader_stop() was called */
 	bool has_stopper;   /* its thread is not joined yet */
 	atomic_uint owners; /* reference count: user and stopping thread */

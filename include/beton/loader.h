@@ -204,6 +204,12 @@ struct beton_loader_options {
 	 * Ignored for local files and for a MOUNT.
 	 */
 	const char *storage_options;
+	/*
+	 * If not 0: the loader makes no batches but those that you ask for by
+	 * beton_loader_ask() or beton_loader_make(), and beton_loader_next()
+	 * fails with -EINVAL.
+	 */
+	uint64_t on_demand;
 };
 
 /* DLPack's device types. */
@@ -369,6 +375,46 @@ BETON_API int beton_loader_wait(struct beton_loader *loader,
 				uint32_t milliseconds);
 
 /*
+ * Makes one batch by its name.
+ *
+ *   epoch    below 2^63
+ *   number   in the epoch's global sequence of all ranks, below the `batches`
+ *            of beton_loader_info()
+ *   out      as of beton_loader_next()
+ *
+ * The batch has the same bits as under this name in every other loader of the
+ * same dataset, sampling spec and pipeline, whatever its rank and its number of
+ * workers. The call does not move the position of beton_loader_next(), nor that
+ * of a checkpoint. Use it to look at a batch again, to test, and to make
+ * batches for another process.
+ *
+ * Returns 0, -EINVAL if there is no such batch, or the errors of
+ * beton_loader_next() but -ENODATA.
+ */
+BETON_API int beton_loader_make(struct beton_loader *loader, uint64_t epoch,
+				uint64_t number,
+				const struct beton_batch **out);
+
+/*
+ * Begins to make a batch that you will take by beton_loader_make(), and returns
+ * after some time whether it is complete.
+ *
+ *   epoch, number   as of beton_loader_make()
+ *   milliseconds    the longest wait; 0: return at once
+ *
+ * To overlap the work, ask for following batches before you take the first. The
+ * loader begins at most `prefetch` of them, in the order of the calls, and
+ * remembers the names of 64 more. If you never take a batch, the loader drops
+ * it as soon as it needs the room, and would make it again.
+ *
+ * Returns 0 if beton_loader_make() would not block, or
+ *   -EAGAIN   it would still block
+ *   -EINVAL   there is no such batch
+ */
+BETON_API int beton_loader_ask(struct beton_loader *loader, uint64_t epoch,
+			       uint64_t number, uint32_t milliseconds);
+
+/*
  * Releases a batch, so that the loader can use its memory again.
  *
  * If you acquired the batch for streams, work that is queued on them still
@@ -455,7 +501,8 @@ BETON_API int beton_loader_read(struct beton_loader *loader,
 
 /*
  * Returns the reason for the last failure of beton_loader_next(),
- * beton_loader_next_on(), beton_loader_load() or beton_loader_seek().
+ * beton_loader_next_on(), beton_loader_make(), beton_loader_ask(),
+ * beton_loader_load() or beton_loader_seek().
  *
  * The string belongs to the loader, and is valid until the next of these calls.
  */

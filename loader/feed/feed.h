@@ -60,6 +60,9 @@ struct feed_batch {
 	const uint8_t *bytes;
 	uint64_t size;
 	void *shared; /* NULL: the bytes are in `own` */
+	/* Set by the caller of fetch(): the user has asked for this batch
+	   alone, and no later ones follow it. */
+	bool is_named;
 };
 
 struct feed_ops {

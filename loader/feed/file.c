@@ -201,7 +201,7 @@ static int file_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 
 	if (!r)
 		r = stream_batch(f->stream, number, true, &batch);
-	if (!r)
+	if (!r && !into->is_named)
 		stream_note(f->stream, number);
 	if (!r)
 		r = buffer_reserve(&into->own, batch->vfile.size);

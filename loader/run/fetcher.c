@@ -4,6 +4,7 @@
 #include <utlist.h>
 
 #include "fs/util/thread.h"
+#include "loader/run/named.h"
 #include "loader/run/report.h"
 
 /* Returns the number of unfinished turns that do not share the tensors of a
@@ -25,6 +26,7 @@ static bool may_begin_turn(const struct ring *ring)
 	const struct replay *replay = ring->options.replay;
 
 	if (ring->in_flight >= ring->options.prefetch || ring->worker_error ||
+	    ring->options.on_demand ||
 	    ring->produced.epoch >= ring->epochs_end)
 		return false;
 	if (replay && !replay_may_begin(replay, ring->produced.epoch,
@@ -42,31 +44,17 @@ struct order_ticket {
 	bool padding;
 };
 
-/* Takes a turn for the next batch of this rank, and describes the batch in *o.
-   Returns NULL at the end of an epoch, or if memory is short. */
-static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
+/* Returns NULL if memory is short. */
+static struct turn *add_turn(struct ring *ring)
 {
 	struct turn *t;
-	uint64_t n = spec_batches(&ring->options.feed->spec);
-	int r;
+	int r = turn_take_free(ring, &t);
 
-	if (cursor_at_end(&ring->produced)) {
-		cursor_seek(&ring->produced, ring->produced.epoch + 1, 0);
-		return NULL;
-	}
-	r = turn_take_free(ring, &t);
 	if (r) {
 		turns_give_up(ring, r);
 		return NULL;
 	}
-	o->epoch = ring->produced.epoch;
-	o->number = cursor_number(&ring->produced);
-	o->padding = o->number >= n;
-	ring->produced.step++;
-	t->sequence = ring->produced_sequence++;
-	t->of = ring->options.replay
-			? replay_next(ring->options.replay, o->epoch)
-			: NULL;
+	t->of = NULL;
 	t->state = TURN_FETCHING;
 	t->error = 0;
 	t->times = (struct throughput_times){
@@ -74,7 +62,46 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	};
 	t->step->side = offload_choose(&ring->balance);
 	DL_APPEND(ring->turns, t);
+	return t;
+}
+
+/* Takes a turn for the next batch of this rank, and describes the batch in *o.
+   Returns NULL at the end of an epoch, or if memory is short. */
+static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
+{
+	struct turn *t;
+
+	if (cursor_at_end(&ring->produced)) {
+		cursor_seek(&ring->produced, ring->produced.epoch + 1, 0);
+		return NULL;
+	}
+	t = add_turn(ring);
+	if (!t)
+		return NULL;
+	o->epoch = ring->produced.epoch;
+	o->number = cursor_number(&ring->produced);
+	o->padding = o->number >= spec_batches(&ring->options.feed->spec);
+	ring->produced.step++;
 	ring->in_flight++;
+	t->sequence = ring->produced_sequence++;
+	t->is_named = t->step->input.is_named = false;
+	t->of = ring->options.replay
+			? replay_next(ring->options.replay, o->epoch)
+			: NULL;
+	return t;
+}
+
+/* The same, for a batch that the user has asked for by name. */
+static struct turn *begin_named_turn(struct ring *ring, struct order_ticket *o)
+{
+	struct turn *t = add_turn(ring);
+
+	if (!t)
+		return NULL;
+	t->sequence = TURN_NAMED;
+	t->is_named = t->step->input.is_named = true;
+	t->name = named_begin(ring);
+	*o = (struct order_ticket){ t->name.epoch, t->name.number, false };
 	return t;
 }
 
@@ -172,14 +199,17 @@ static void *run_fetcher(void *arg)
 	trace_here(ring->lanes[LANE_FETCHER].track);
 	pthread_mutex_lock(&ring->lock);
 	while (!ring->stopping) {
-		if (!may_begin_turn(ring)) {
+		bool is_named = named_may_begin(ring);
+
+		if (!is_named && !may_begin_turn(ring)) {
 			turns_wait_counted(ring, &ring->room,
 					   &ring->lanes[LANE_FETCHER]
 						    .stages[STAGE_READ]
 						    .room_wait_ns);
 			continue;
 		}
-		t = begin_turn(ring, &o);
+		t = is_named ? begin_named_turn(ring, &o)
+			     : begin_turn(ring, &o);
 		if (t && t->of)
 			replay_turn(ring, t, &o);
 		else if (t)

@@ -9,6 +9,7 @@
 
 #include "fs/util/cleanup.h"
 #include "loader/run/fetcher.h"
+#include "loader/run/named.h"
 #include "loader/run/throughput.h"
 #include "loader/run/turns.h"
 #include "loader/run/workers.h"
@@ -78,7 +79,7 @@ static uint32_t count_ready_turns(const struct ring *ring)
 
 	DL_FOREACH(ring->turns, t)
 	{
-		n += t->state == TURN_DONE;
+		n += t->state == TURN_DONE && !t->is_named;
 	}
 	return n;
 }
@@ -259,14 +260,6 @@ static bool must_wait(struct ring *ring)
 	       !find_ready_turn(ring);
 }
 
-static struct timespec time_from_now(uint32_t milliseconds)
-{
-	uint64_t ns = stage_now_ns() + (uint64_t)milliseconds * 1000000;
-
-	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
-				  .tv_nsec = (long)(ns % 1000000000) };
-}
-
 int ring_wait(struct ring *ring, uint32_t milliseconds)
 {
 	struct timespec end;
@@ -277,11 +270,79 @@ int ring_wait(struct ring *ring, uint32_t milliseconds)
 		return 0;
 	if (!late)
 		throughput_wait(&ring->throughput, stage_now_ns());
-	end = time_from_now(milliseconds);
+	end = stage_time_from_now(milliseconds);
 	while (!late && must_wait(ring))
 		late = pthread_cond_timedwait(&ring->ready, &ring->lock, &end);
 	return must_wait(ring) ? -EAGAIN : 0;
 }
+
+/* --- batches by name --- */
+
+static bool is_done(const struct turn *t)
+{
+	return t && t->state == TURN_DONE;
+}
+
+int ring_ask(struct ring *ring, uint64_t epoch, uint64_t number,
+	     uint32_t milliseconds)
+{
+	struct timespec end = stage_time_from_now(milliseconds);
+	struct turn *t;
+	int late = 0;
+
+	scoped_lock(&ring->lock);
+	t = named_find(ring, epoch, number);
+	if (!t)
+		named_add(ring, epoch, number);
+	while (!is_done(t) && !ring->worker_error && milliseconds && !late) {
+		if (!t)
+			named_hurry(ring, epoch, number);
+		late = pthread_cond_timedwait(&ring->ready, &ring->lock, &end);
+		t = named_find(ring, epoch, number);
+	}
+	return is_done(t) || ring->worker_error ? 0 : -EAGAIN;
+}
+
+/* Called with the lock. */
+static int give_named_turn(struct ring *ring, struct turn *t,
+			   const struct beton_batch **out, char *message,
+			   size_t size)
+{
+	int r = t->error;
+
+	if (r) {
+		snprintf(message, size, "%s", t->step->message);
+		turn_recycle(ring, t);
+		return r;
+	}
+	t->state = TURN_HELD;
+	ring->named.in_flight--;
+	pthread_cond_signal(&ring->room);
+	*out = &t->step->batch;
+	return 0;
+}
+
+int ring_make(struct ring *ring, uint64_t epoch, uint64_t number,
+	      const struct beton_batch **out, char *message, size_t size)
+{
+	char why[TURNS_WHY_SIZE];
+	struct turn *t;
+
+	scoped_lock(&ring->lock);
+	while (!is_done(t = named_find(ring, epoch, number)) &&
+	       !ring->worker_error) {
+		if (!t)
+			named_hurry(ring, epoch, number);
+		pthread_cond_wait(&ring->ready, &ring->lock);
+	}
+	if (is_done(t))
+		return give_named_turn(ring, t, out, message, size);
+	turns_explain_error(ring, ring->worker_error, false, why, sizeof(why));
+	snprintf(message, size, "the loader cannot continue: %s", why);
+	return ring->worker_error;
+}
+
+/* --- batches that the user holds --- */
 
 /* Returns the turn of a batch that the user holds, or NULL. Called with the
    lock. */

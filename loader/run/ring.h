@@ -32,6 +32,13 @@ void ring_close(struct ring *ring);
 int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	      size_t message_size);
 void ring_release(struct ring *ring, const struct beton_batch *batch);
+/* Implement beton_loader_ask() and beton_loader_make(), for a number within the
+   epoch. */
+int ring_ask(struct ring *ring, uint64_t epoch, uint64_t number,
+	     uint32_t milliseconds);
+int ring_make(struct ring *ring, uint64_t epoch, uint64_t number,
+	      const struct beton_batch **out, char *message,
+	      size_t message_size);
 /* Counts the time since ring_next() returned as a wait for the upload. Only for
    the user's thread. */
 void ring_waited_for_upload(struct ring *ring);

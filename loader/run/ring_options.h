@@ -20,6 +20,7 @@ struct ring_options {
 	struct cursor start;
 	uint64_t epochs_end; /* end of the epochs to prepare */
 	uint32_t prefetch;
+	bool on_demand; /* no batch has a place in the order of delivery */
 	uint32_t workers;
 	enum offload_mode balance; /* required by plan.whole */
 	struct replay *replay;	   /* not owned; NULL: no batch is replayed */

@@ -54,7 +54,9 @@ void turn_recycle(struct ring *ring, struct turn *t)
 		device_batch_end(t->step->parcel);
 	/* Only a failed or stale turn still has its batch file here. */
 	feed_release(ring->options.feed, &t->step->input);
-	if (t->state != TURN_HELD)
+	if (t->state != TURN_HELD && t->is_named)
+		ring->named.in_flight--;
+	else if (t->state != TURN_HELD)
 		ring->in_flight--;
 	t->state = TURN_FREE;
 	if (t->is_cached) {
@@ -73,7 +75,7 @@ void turn_recycle(struct ring *ring, struct turn *t)
 /* If the replay caches this turn, lets later turns share its tensors. */
 static void keep_turn(struct ring *ring, struct turn *t)
 {
-	if (!ring->options.replay)
+	if (!ring->options.replay || t->is_named)
 		return;
 	if (!t->error && !t->of)
 		t->is_cached = replay_add(ring->options.replay, t->step);

@@ -40,6 +40,22 @@ enum turn_state {
 	TURN_HELD,
 };
 
+/* The name of a batch. */
+struct name {
+	uint64_t epoch;
+	uint64_t number;
+};
+
+/* The most names that wait; the oldest ones are dropped. */
+enum { NAMED_MAX = 64 };
+
+/* Names that the user has asked for, in their order (named.h). */
+struct named {
+	struct name names[NAMED_MAX + 1];
+	unsigned num;
+	uint32_t in_flight; /* their turns from TURN_FETCHING to TURN_DONE */
+};
+
 /* A step and its state in the ring. The lock guards every member, but not the
    content of `step`. */
 struct turn {
@@ -51,11 +67,17 @@ struct turn {
 			 ring_close() */
 	enum turn_state state;
 	uint64_t sequence; /* its number in the order of delivery */
+	bool is_named;	   /* the user has asked for it by `name`, and it has
+			      the number TURN_NAMED */
+	struct name name;
 	uint32_t next_row;
 	uint32_t rows_left; /* unfinished rows */
 	struct throughput_times times;
 	int error;
 };
+
+/* The sequence of turns that have no place in the order of delivery. */
+#define TURN_NAMED UINT64_MAX
 
 struct worker;
 
@@ -66,11 +88,13 @@ struct ring {
 	pthread_cond_t work;  /* wakes the workers */
 	pthread_cond_t ready; /* wakes the user's thread */
 	bool stopping;
-	struct turn *turns; /* all turns but free ones, sorted by sequence */
+	struct turn *turns; /* all turns but free ones, as they were begun */
 	struct turn *free_turns;
 	struct turn *cached_turns; /* cached turns that the user has released */
 	uint32_t num_free;
-	uint32_t in_flight; /* turns from TURN_FETCHING to TURN_DONE */
+	uint32_t in_flight; /* turns from TURN_FETCHING to TURN_DONE, in the
+			       order of delivery */
+	struct named named;
 	uint64_t epochs_end;
 	struct cursor produced;
 	uint64_t produced_sequence;

@@ -32,7 +32,8 @@ class Options(ctypes.Structure):
                 ("interrupted_arg", ctypes.c_void_p),
                 ("no_padding", ctypes.c_bool),
                 ("verify", ctypes.c_uint64),
-                ("storage_options", ctypes.c_char_p)]
+                ("storage_options", ctypes.c_char_p),
+                ("on_demand", ctypes.c_uint64)]
 
 
 class Tensor(ctypes.Structure):

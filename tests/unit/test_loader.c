@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for batches a while only, and stopping while some are held. */
+/* Waiting for batches a while only, stopping while some are held, and batches by
+   name. */
 #include <dirent.h>
 #include <sched.h>
 #include <stdint.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "beton/loader.h"
+#include "fs/util/rng.h"
 #include "fs/writer/writer.h"
 #include "tests/unit/t.h"
 
@@ -150,6 +152,77 @@ static void held_batches_outlive_a_stop(void)
 	}
 }
 
+/* Asks, makes, iterates and seeks at random, and leaves batches that it asked
+   for. */
+static void names_mix_with_an_iteration(bool on_demand)
+{
+	struct beton_loader_options o = {
+		.size = sizeof(o),
+		.spec = "order=random,batch=4,seed=3",
+		.workers = 2,
+		.on_demand = on_demand,
+	};
+	struct rng rng = { .key = on_demand };
+	const struct beton_batch *b, *held[8] = { NULL };
+	struct beton_loader *l;
+
+	CHECK(!beton_loader_open(path, &o, &l));
+	for (unsigned i = 0; i < 4000; i++) {
+		uint64_t epoch = rng_next(&rng) % 3;
+		uint64_t number = rng_next(&rng) % STEPS;
+		unsigned at = rng_next(&rng) % 8;
+		int r;
+
+		if (held[at])
+			beton_loader_release(l, held[at]);
+		held[at] = NULL;
+		switch (rng_next(&rng) % (on_demand ? 4 : 7)) {
+		case 0:
+		case 1:
+			r = beton_loader_ask(l, epoch, number, i % 3);
+			CHECK(!r || r == -EAGAIN);
+			break;
+		case 2:
+		case 3:
+			CHECK(!beton_loader_make(l, epoch, number, &b));
+			CHECK(b->epoch == epoch && b->number == number);
+			CHECK(is_right(b));
+			held[at] = b;
+			break;
+		case 4:
+			CHECK(!beton_loader_seek(l, epoch));
+			break;
+		default:
+			r = beton_loader_next(l, &b);
+			CHECK(r == -ENODATA || (!r && is_right(b)));
+			held[at] = r ? NULL : b;
+		}
+	}
+	CHECK(beton_loader_make(l, 0, STEPS, &b) == -EINVAL);
+	CHECK(strstr(beton_loader_error(l), "no batch 10 of epoch 0"));
+	CHECK(beton_loader_ask(l, UINT64_MAX, 0, 0) == -EINVAL);
+	for (unsigned i = 0; i < 100; i++)
+		beton_loader_ask(l, i, i % STEPS, 0);
+	beton_loader_stop(l);
+	CHECK(beton_loader_make(l, 1000, 0, &b) == -ECANCELED);
+	for (unsigned i = 0; i < 8; i++)
+		CHECK(!held[i] || is_right(held[i]));
+	beton_loader_close(l);
+}
+
+static void on_demand_there_is_no_next_batch(void)
+{
+	struct beton_loader_options o = { .size = sizeof(o), .on_demand = 1 };
+	const struct beton_batch *b;
+	struct beton_loader *l;
+
+	CHECK(!beton_loader_open(path, &o, &l));
+	CHECK(!beton_loader_wait(l, 1000));
+	CHECK(beton_loader_next(l, &b) == -EINVAL);
+	CHECK(strstr(beton_loader_error(l), "on_demand"));
+	beton_loader_close(l);
+}
+
 static void hear(void *arg, enum beton_log_level level, const char *message)
 {
 	if (level == BETON_LOG_WARNING && strstr(message, "MiB each"))
@@ -198,6 +271,9 @@ int main(void)
 	a_batch_is_ready_after_the_wait();
 	a_constant_batch_is_waited_for_too();
 	held_batches_outlive_a_stop();
+	names_mix_with_an_iteration(false);
+	names_mix_with_an_iteration(true);
+	on_demand_there_is_no_next_batch();
 	memory_that_is_not_there_is_reported_at_open();
 	CHECK(!unlink(path));
 	return 0;

@@ -251,6 +251,9 @@ class Loader(Epochs):
         Credentials are no options: they come from the environment and from
         ~/.aws, see beton-remote(7). Options that are not given come from
         BETON_STORAGE_OPTIONS. Local files ignore them (default: None).
+    on_demand
+        Make only the batches that :meth:`batch` asks for, and none in advance.
+        Iterating raises ValueError (default: False).
 
     Raises
     ------
@@ -332,6 +335,7 @@ class Loader(Epochs):
         pinned: int = 0,
         verify: bool = False,
         storage_options: Storage | None = None,
+        on_demand: bool = False,
         shuffle: bool | None = None,
         num_workers: int | None = None,
         generator: Any = None,
@@ -403,7 +407,7 @@ class Loader(Epochs):
                 source=source, cache=cache, delivery=delivery, job=job,
                 cache_size=cache_size, cold_size=cold_size, pinned=pinned, verify=verify,
                 storage_options=self._storage,
-                epoch=epoch, prefetch=prefetch, rank=self.rank,
+                on_demand=truth("on_demand", on_demand), epoch=epoch, prefetch=prefetch, rank=self.rank,
                 workers=workers if num_workers is None else num_workers,
                 world_size=self.world_size, on_error=error, no_padding=pads == 1,
                 callback=self._pool.numba is not None)
@@ -507,8 +511,9 @@ class Loader(Epochs):
         finally:
             if core.has_messages:
                 core.tell()
-        if raw is None:
-            return None
+        return None if raw is None else self._finish(raw)
+
+    def _finish(self, raw: Any) -> Any:
         batch: Any = self._maker.make(raw)
         for call in self._pool.calls:
             batch = call(batch)
@@ -517,6 +522,23 @@ class Loader(Epochs):
                                 "None: what it returns is the batch, so end "
                                 "it with `return batch`")
         return batch
+
+    def batch(self, epoch: int, number: int) -> Any:
+        """Make the batch of this number, from 0, in the epoch's sequence of all
+        ranks, which has ``loader.batches`` batches. The batch is bit for bit
+        the one that iterating delivers under this name, on any rank. The
+        position of the loader does not change.
+
+            batch = loader.batch(epoch=3, number=17)
+        """
+        self._pool.start(self._core)
+        try:
+            raw = self._core.make(epoch, number,
+                                  self._stream() if self._devices else None)
+        finally:
+            if self._core.has_messages:
+                self._core.tell()
+        return self._finish(raw)
 
     # --- its place ---
 
@@ -592,6 +614,11 @@ class Loader(Epochs):
         return int(info["steps"]) - left
 
     # --- facts ---
+
+    @property
+    def batches(self) -> int:
+        """Number of batches in the sequence of all ranks of an epoch."""
+        return int(self._core.info()["batches"])
 
     @property
     def batch_size(self) -> int:

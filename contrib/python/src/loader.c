@@ -355,7 +355,8 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 					     "world_size", "on_error",
 					     "callback",   "no_padding",
 					     "verify",	   "storage_options",
-					     "tell",	   NULL };
+					     "on_demand",  "tell",
+					     NULL };
 	struct number n[] = {
 		[CACHE_SIZE] = { .name = "cache_size",
 				 .unit = BYTES,
@@ -374,10 +375,11 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 	};
 	struct text source = { "source", NULL }, cache = { "cache", NULL },
 		    delivery = { "delivery", NULL }, job = { "job", NULL };
-	int on_error = 0, callback = 0, no_padding = 0, verify = 0;
+	int on_error = 0, callback = 0, no_padding = 0, verify = 0,
+	    on_demand = 0;
 
 	if (!PyArg_ParseTupleAndKeywords(
-		    args, kwargs, "O&|$zzzzO&O&O&O&O&O&O&O&O&O&O&O&ipppzO",
+		    args, kwargs, "O&|$zzzzO&O&O&O&O&O&O&O&O&O&O&O&ipppzpO",
 		    (char **)names, PyUnicode_FSConverter, path, &o->spec,
 		    &o->subset, &o->pipeline, &o->device, text_convert, &source,
 		    text_convert, &cache, text_convert, &delivery, text_convert,
@@ -386,7 +388,7 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 		    &n[EPOCH], number_convert, &n[WORKERS], number_convert,
 		    &n[PREFETCH], number_convert, &n[RANK], number_convert,
 		    &n[WORLD], &on_error, &callback, &no_padding, &verify,
-		    &o->storage_options, tell))
+		    &o->storage_options, &on_demand, tell))
 		return -1;
 	o->source = source.value;
 	o->cache = cache.value;
@@ -404,6 +406,7 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 	o->callback = callback;
 	o->no_padding = no_padding;
 	o->verify = (uint64_t)verify;
+	o->on_demand = (uint64_t)on_demand;
 	return 0;
 }
 
@@ -592,6 +595,92 @@ static PyObject *loader_next(PyObject *self, PyObject *args)
 	unlock(h);
 	if (r == -ENODATA)
 		Py_RETURN_NONE;
+	return r ? raise_error(-r, error, NULL) : wrap(self, b, on);
+}
+
+/* --- batches by name --- */
+
+static int parse_name(PyObject *args, struct number *epoch,
+		      struct number *batch, PyObject **stream)
+{
+	*epoch = (struct number){ .name = "epoch", .max = INT64_MAX };
+	*batch = (struct number){ .name = "number", .max = INT64_MAX };
+	return PyArg_ParseTuple(args, "O&O&|O", number_convert, epoch,
+				number_convert, batch, stream)
+		       ? 0
+		       : -1;
+}
+
+/* Waits as wait_for_batch() does, and returns the result of
+   beton_loader_ask() with the lock, or 1 with an exception. */
+static int wait_for_name(PyObject *self, uint64_t epoch, uint64_t number)
+{
+	struct handle *h = handle_of(self);
+	int r;
+
+	if (lock(h))
+		return 1;
+	while ((r = beton_loader_ask(h->loader, epoch, number, 0)) == -EAGAIN) {
+		Py_BEGIN_ALLOW_THREADS;
+		beton_loader_ask(h->loader, epoch, number, PATIENCE_MS);
+		pthread_mutex_unlock(&h->lock);
+		Py_END_ALLOW_THREADS;
+		if (attend(self) || lock(h))
+			return 1;
+	}
+	return r;
+}
+
+/* Begins to make a batch, and does not wait. */
+static PyObject *loader_ask(PyObject *self, PyObject *args)
+{
+	struct handle *h = handle_of(self);
+	struct number epoch, number;
+	PyObject *stream = NULL;
+	char error[ERROR_SIZE] = "";
+	int r;
+
+	if (parse_name(args, &epoch, &number, &stream) || lock(h))
+		return NULL;
+	r = beton_loader_ask(h->loader, epoch.value, number.value, 0);
+	if (r && r != -EAGAIN)
+		strncat(error, beton_loader_error(h->loader),
+			sizeof(error) - 1);
+	unlock(h);
+	if (r && r != -EAGAIN)
+		return raise_error(-r, error, NULL);
+	return PyBool_FromLong(!r);
+}
+
+static PyObject *loader_make(PyObject *self, PyObject *args)
+{
+	struct loader *l = (struct loader *)self;
+	struct handle *h = handle_of(self);
+	struct number epoch, number;
+	PyObject *stream = Py_None;
+	char error[ERROR_SIZE] = "";
+	const struct beton_batch *b;
+	void *on;
+	int r;
+
+	if (parse_name(args, &epoch, &number, &stream))
+		return NULL;
+	on = stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
+	r = PyErr_Occurred() ? 1
+			     : wait_for_name(self, epoch.value, number.value);
+	if (r > 0)
+		return NULL;
+	if (!r)
+		r = beton_loader_make(h->loader, epoch.value, number.value, &b);
+	if (!r && l->on_stream) {
+		r = beton_loader_acquire(h->loader, b, on);
+		if (r)
+			beton_loader_release(h->loader, b);
+	}
+	if (r)
+		strncat(error, beton_loader_error(h->loader),
+			sizeof(error) - 1);
+	unlock(h);
 	return r ? raise_error(-r, error, NULL) : wrap(self, b, on);
 }
 
@@ -930,6 +1019,8 @@ static PyMethodDef loader_methods[] = {
 	{ "close", loader_close, METH_NOARGS, NULL },
 	{ "callback", loader_callback, METH_O, NULL },
 	{ "next", loader_next, METH_VARARGS, NULL },
+	{ "ask", loader_ask, METH_VARARGS, NULL },
+	{ "make", loader_make, METH_VARARGS, NULL },
 	{ "begin", loader_begin, METH_NOARGS, NULL },
 	{ "begin_epoch", loader_begin_epoch, METH_NOARGS, NULL },
 	{ "is_fresh", loader_is_fresh, METH_NOARGS, NULL },

@@ -4,8 +4,8 @@
  * fit, the kernel ends the process without an explanation, so the loader warns.
  * Pure, except for reading the available memory.
  */
-#ifndef LOADER_RUN_FOOTPRINT_H
-#define LOADER_RUN_FOOTPRINT_H
+#ifndef LOADER_UTIL_FOOTPRINT_H
+#define LOADER_UTIL_FOOTPRINT_H
 
 #include <stdint.h>
 

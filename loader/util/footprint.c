@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/footprint.h"
+#include "loader/util/footprint.h"
 
 #include "fs/memory/memory.h"
 #include "fs/util/bytes.h"
