@@ -747,8 +747,8 @@ static uint64_t room_ahead(const struct plan *p, const struct reader *r,
 	uint64_t reach = reach_of(p, r);
 	uint64_t end;
 
-	/* Enough for the link. With more, packets of several nodes waited for
-	   0.2 s behind each other, and the server sent them again. */
+	/* Enough for the link. If several nodes read more, their packets wait
+	   for 0.2 s behind each other, and the server sends them again. */
 	if (reader_begins(r))
 		reach = min_u64(reach, reader_step(r) * r->spec.batch);
 	end = min_u64(top + reach, end_of(r));
