@@ -82,9 +82,12 @@ unsigned tail_patience_ms(const struct tail *tail, unsigned timeouts)
 	return (unsigned)min_u64(ms, PATIENCE_MAX_MS);
 }
 
+/* For people: few times are better than none. */
 int64_t tail_first_quantile(const struct tail *tail, double share)
 {
-	return quantile(&tail->first, share);
+	if (!tail->first.num)
+		return 0;
+	return (int64_t)histogram_quantile(tail->first.counts, share);
 }
 
 int64_t tail_late_ns(const struct tail *tail, uint64_t size)

@@ -17,6 +17,8 @@ enum {
 	/* An answer of fewer bytes is a failure, so that a server cannot keep a
 	   read by answers of a byte. */
 	SHORT_MIN = 4 << 10,
+	/* One of so many requests is no urgent one. */
+	URGENT_RUN = 32,
 };
 
 static void add(atomic_uint_fast64_t *count, uint64_t n)
@@ -485,10 +487,20 @@ static void begin_fetch(struct remote *r, struct fetch **queue)
 	begin_attempt(f, false);
 }
 
+/* Urgent requests come first. But readers may wait for others, too, that were
+   read ahead for them, and urgent ones of further readers may never end. */
+static struct fetch **next_queue(struct remote *r)
+{
+	if (!r->waiting || ++r->num_urgent < URGENT_RUN)
+		return &r->must;
+	r->num_urgent = 0;
+	return &r->waiting;
+}
+
 static void begin_fetches(struct remote *r)
 {
 	while (r->must && r->num_active < depth_urgent(&r->peer.depth))
-		begin_fetch(r, &r->must);
+		begin_fetch(r, next_queue(r));
 	while (r->waiting && r->num_active < depth_requests(&r->peer.depth))
 		begin_fetch(r, &r->waiting);
 	/* Callers keep no more than the depth in flight. */

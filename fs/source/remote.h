@@ -60,6 +60,7 @@ struct remote {
 	struct fetch *active;
 	struct attempt *attempts;
 	unsigned num_active;
+	unsigned num_urgent; /* begun since one of `waiting` */
 	unsigned num_published;
 	bool has_read; /* a request has succeeded */
 	bool is_stale;

@@ -296,6 +296,10 @@ static void test_tail(void)
 
 	CHECK(tail_late_ns(&t, 1000) == INT64_MAX);
 	CHECK(!tail_may_hedge(&t, 1000));
+	CHECK(tail_first_quantile(&t, 0.5) == 0);
+	tail_first_byte(&t, 50 * ms);
+	CHECK(tail_first_quantile(&t, 0.5) > 40 * ms);
+	t = (struct tail){ 0 };
 	/* The first answers are worth waiting for, the more so again. */
 	CHECK(tail_patience_ms(&t, 0) == 10000);
 	CHECK(tail_patience_ms(&t, 1) == 20000);

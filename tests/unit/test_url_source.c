@@ -636,6 +636,51 @@ static void test_many(void)
 	free(ones);
 }
 
+/* Urgent requests do not keep others from the only connection. */
+static atomic_uint place_of_other;
+
+static enum fault note_other(struct server *s, unsigned index, uint64_t first)
+{
+	(void)s;
+	if (first == MB)
+		atomic_store(&place_of_other, index);
+	return FAULT_NONE;
+}
+
+static void test_urgent_run(void)
+{
+	const struct source_options options = { .retry_ms = 5000,
+						.connections = 1 };
+	struct server s = { .size = SIZE,
+			    .etag = "\"v1\"",
+			    .script = note_other };
+	struct one *ones = calloc(MANY, sizeof(*ones));
+	struct many many = { 0 };
+	struct source *source;
+	struct heard h;
+
+	CHECK(ones);
+	server_start(&s);
+	heard_init(&h);
+	CHECK(!url_source_open(s.url, &options, &h.log, &source));
+	source_wait_init(&many.wait);
+	for (unsigned i = 0; i < MANY; i++) {
+		ones[i].many = &many;
+		submit_one(source, &ones[i],
+			   i == 9 ? MB : MB + (i + 1) * PART, PART,
+			   i != 9);
+	}
+	source_wait_idle(&many.wait);
+	CHECK(!atomic_load(&many.failed));
+	CHECK(atomic_load(&place_of_other) < MANY / 2);
+	for (unsigned i = 0; i < MANY; i++)
+		free(ones[i].buf);
+	source_close(source);
+	source_wait_fini(&many.wait);
+	server_stop(&s);
+	free(ones);
+}
+
 /* So is one that is read ahead: a thread will soon wait for it. */
 static void test_hedge_ahead(void)
 {
@@ -914,6 +959,7 @@ int main(void)
 	test_many();
 	test_hedge();
 	test_hedge_ahead();
+	test_urgent_run();
 	test_throttled();
 	test_ending(BY_CANCEL);
 	test_ending(BY_CLOSE);
