@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
 #include "loader/run/fetcher.h"
 #include "loader/run/named.h"
 #include "loader/run/throughput.h"
@@ -154,8 +155,27 @@ static void judge_losses(struct ring *ring, struct turn *t)
 	t->error = step_errno(s);
 }
 
-/* Delivers a turn to the user. If it failed, returns its error and recycles
-   it. */
+/* Delivers a turn that is done to the user. If it failed, returns its error and
+   recycles it. */
+static int deliver_turn(struct ring *ring, struct turn *t,
+			const struct beton_batch **out, char *message,
+			size_t size)
+{
+	int r = t->error;
+
+	if (r) {
+		snprintf(message, size, "%s", t->step->message);
+		turn_recycle(ring, t);
+		return r;
+	}
+	turn_land(ring, t);
+	t->state = TURN_HELD;
+	pthread_cond_signal(&ring->room);
+	*out = &t->step->batch;
+	return 0;
+}
+
+/* Counts and delivers the next turn. */
 static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
 		     const struct beton_batch **out, char *message, size_t size)
 {
@@ -168,27 +188,28 @@ static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
 	else if (!t->of)
 		judge_losses(ring, t);
 	if (t->error) {
-		int r = t->error;
-
 		throughput_break(&ring->throughput);
-		snprintf(message, size, "%s", t->step->message);
-		turn_recycle(ring, t);
-		return r;
+	} else {
+		weigh_turn(ring, t, ready, now);
+		note_given_batch(ring, &t->step->batch, now);
 	}
-	weigh_turn(ring, t, ready, now);
-	note_given_batch(ring, &t->step->batch, now);
-	t->state = TURN_HELD;
-	ring->in_flight--;
-	pthread_cond_signal(&ring->room);
-	*out = &t->step->batch;
-	return 0;
+	return deliver_turn(ring, t, out, message, size);
+}
+
+/* Returns the error that has ended a thread. */
+static int explain_end(const struct ring *ring, char *message, size_t size)
+{
+	char why[TURNS_WHY_SIZE];
+
+	turns_explain_error(ring, ring->worker_error, false, why, sizeof(why));
+	snprintf(message, size, "the loader cannot continue: %s", why);
+	return ring->worker_error;
 }
 
 /* Waits for the next turn and delivers it to the user. Called with the lock. */
 static int give_next_turn(struct ring *ring, const struct beton_batch **out,
 			  char *message, size_t size)
 {
-	char why[TURNS_WHY_SIZE];
 	struct turn *t;
 	uint32_t ready;
 
@@ -202,9 +223,7 @@ static int give_next_turn(struct ring *ring, const struct beton_batch **out,
 	if (t)
 		return give_turn(ring, t, ready, out, message, size);
 	throughput_break(&ring->throughput);
-	turns_explain_error(ring, ring->worker_error, false, why, sizeof(why));
-	snprintf(message, size, "the loader cannot continue: %s", why);
-	return ring->worker_error;
+	return explain_end(ring, message, size);
 }
 
 int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
@@ -270,7 +289,7 @@ int ring_wait(struct ring *ring, uint32_t milliseconds)
 		return 0;
 	if (!late)
 		throughput_wait(&ring->throughput, stage_now_ns());
-	end = stage_time_from_now(milliseconds);
+	end = clock_in_ms(milliseconds);
 	while (!late && must_wait(ring))
 		late = pthread_cond_timedwait(&ring->ready, &ring->lock, &end);
 	return must_wait(ring) ? -EAGAIN : 0;
@@ -286,7 +305,7 @@ static bool is_done(const struct turn *t)
 int ring_ask(struct ring *ring, uint64_t epoch, uint64_t number,
 	     uint32_t milliseconds)
 {
-	struct timespec end = stage_time_from_now(milliseconds);
+	struct timespec end = clock_in_ms(milliseconds);
 	struct turn *t;
 	int late = 0;
 
@@ -303,29 +322,9 @@ int ring_ask(struct ring *ring, uint64_t epoch, uint64_t number,
 	return is_done(t) || ring->worker_error ? 0 : -EAGAIN;
 }
 
-/* Called with the lock. */
-static int give_named_turn(struct ring *ring, struct turn *t,
-			   const struct beton_batch **out, char *message,
-			   size_t size)
-{
-	int r = t->error;
-
-	if (r) {
-		snprintf(message, size, "%s", t->step->message);
-		turn_recycle(ring, t);
-		return r;
-	}
-	t->state = TURN_HELD;
-	ring->named.in_flight--;
-	pthread_cond_signal(&ring->room);
-	*out = &t->step->batch;
-	return 0;
-}
-
 int ring_make(struct ring *ring, uint64_t epoch, uint64_t number,
 	      const struct beton_batch **out, char *message, size_t size)
 {
-	char why[TURNS_WHY_SIZE];
 	struct turn *t;
 
 	scoped_lock(&ring->lock);
@@ -336,10 +335,8 @@ int ring_make(struct ring *ring, uint64_t epoch, uint64_t number,
 		pthread_cond_wait(&ring->ready, &ring->lock);
 	}
 	if (is_done(t))
-		return give_named_turn(ring, t, out, message, size);
-	turns_explain_error(ring, ring->worker_error, false, why, sizeof(why));
-	snprintf(message, size, "the loader cannot continue: %s", why);
-	return ring->worker_error;
+		return deliver_turn(ring, t, out, message, size);
+	return explain_end(ring, message, size);
 }
 
 /* --- batches that the user holds --- */
@@ -492,17 +489,6 @@ static int start_threads(struct ring *ring)
 	return r ? r : workers_start(ring);
 }
 
-/* Timed waits use the clock of stage_now_ns(). */
-static void init_ready_cond(struct ring *ring)
-{
-	pthread_condattr_t attributes;
-
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&ring->ready, &attributes);
-	pthread_condattr_destroy(&attributes);
-}
-
 int ring_open(const struct ring_options *options, struct ring **out)
 {
 	struct ring *ring = calloc(1, sizeof(*ring));
@@ -519,7 +505,7 @@ int ring_open(const struct ring_options *options, struct ring **out)
 	pthread_mutex_init(&ring->lock, NULL);
 	pthread_cond_init(&ring->room, NULL);
 	pthread_cond_init(&ring->work, NULL);
-	init_ready_cond(ring);
+	clock_cond_init(&ring->ready);
 	r = start_threads(ring);
 	if (r)
 		ring_close(ring);

@@ -44,6 +44,14 @@ void turn_close(struct ring *ring, struct turn *t)
 	free(t);
 }
 
+void turn_land(struct ring *ring, const struct turn *t)
+{
+	if (t->is_named)
+		ring->named.in_flight--;
+	else
+		ring->in_flight--;
+}
+
 /* Whether to free a surplus turn. Keep a turn with GPU memory, because freeing
    that memory waits for the device. Keep a cached turn, because other turns may
    share its tensors. */
@@ -54,10 +62,8 @@ void turn_recycle(struct ring *ring, struct turn *t)
 		device_batch_end(t->step->parcel);
 	/* Only a failed or stale turn still has its batch file here. */
 	feed_release(ring->options.feed, &t->step->input);
-	if (t->state != TURN_HELD && t->is_named)
-		ring->named.in_flight--;
-	else if (t->state != TURN_HELD)
-		ring->in_flight--;
+	if (t->state != TURN_HELD)
+		turn_land(ring, t);
 	t->state = TURN_FREE;
 	if (t->is_cached) {
 		LL_PREPEND(ring->cached_turns, t);

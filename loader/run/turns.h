@@ -141,6 +141,8 @@ void turn_begin_rows(struct ring *ring, struct turn *t);
 /* Marks the turn as done, with an error or 0, and wakes the user. Recycles a
    stale turn. */
 void turn_finish(struct ring *ring, struct turn *t, int error);
+/* Counts the turn as no longer in flight. */
+void turn_land(struct ring *ring, const struct turn *t);
 /* Removes the turn from ring->turns, releases its batch file, and makes the
    turn free. */
 void turn_recycle(struct ring *ring, struct turn *t);

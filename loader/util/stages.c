@@ -18,14 +18,6 @@ uint64_t stage_now_ns(void)
 	return (uint64_t)clock_ns();
 }
 
-struct timespec stage_time_from_now(uint32_t milliseconds)
-{
-	uint64_t ns = stage_now_ns() + (uint64_t)milliseconds * 1000000;
-
-	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
-				  .tv_nsec = (long)(ns % 1000000000) };
-}
-
 const char *stage_name(enum stage stage)
 {
 	return names[stage];

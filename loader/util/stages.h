@@ -35,8 +35,6 @@ struct stage_cost {
 };
 
 uint64_t stage_now_ns(void);
-/* On the same clock, CLOCK_MONOTONIC. */
-struct timespec stage_time_from_now(uint32_t milliseconds);
 
 const char *stage_name(enum stage stage);
 

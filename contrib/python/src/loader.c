@@ -567,6 +567,12 @@ static PyObject *wrap(PyObject *self, const struct beton_batch *b, void *stream)
 	return PyErr_NoMemory();
 }
 
+/* Copies the reason of a failure, which the next call replaces. */
+static void copy_error(const struct handle *h, char error[static ERROR_SIZE])
+{
+	snprintf(error, ERROR_SIZE, "%s", beton_loader_error(h->loader));
+}
+
 static PyObject *loader_next(PyObject *self, PyObject *args)
 {
 	struct handle *h = handle_of(self);
@@ -590,8 +596,7 @@ static PyObject *loader_next(PyObject *self, PyObject *args)
 	if (!r || h->ended)
 		h->fresh = h->ended;
 	if (r)
-		strncat(error, beton_loader_error(h->loader),
-			sizeof(error) - 1);
+		copy_error(h, error);
 	unlock(h);
 	if (r == -ENODATA)
 		Py_RETURN_NONE;
@@ -644,8 +649,7 @@ static PyObject *loader_ask(PyObject *self, PyObject *args)
 		return NULL;
 	r = beton_loader_ask(h->loader, epoch.value, number.value, 0);
 	if (r && r != -EAGAIN)
-		strncat(error, beton_loader_error(h->loader),
-			sizeof(error) - 1);
+		copy_error(h, error);
 	unlock(h);
 	if (r && r != -EAGAIN)
 		return raise_error(-r, error, NULL);
@@ -672,14 +676,13 @@ static PyObject *loader_make(PyObject *self, PyObject *args)
 		return NULL;
 	if (!r)
 		r = beton_loader_make(h->loader, epoch.value, number.value, &b);
-	if (!r && l->on_stream) {
+	if (r) {
+		copy_error(h, error);
+	} else if (l->on_stream) {
 		r = beton_loader_acquire(h->loader, b, on);
 		if (r)
 			beton_loader_release(h->loader, b);
 	}
-	if (r)
-		strncat(error, beton_loader_error(h->loader),
-			sizeof(error) - 1);
 	unlock(h);
 	return r ? raise_error(-r, error, NULL) : wrap(self, b, on);
 }
@@ -708,8 +711,7 @@ static PyObject *finish(struct handle *h, int r)
 	uint64_t turn = 0;
 
 	if (r) {
-		strncat(error, beton_loader_error(h->loader),
-			sizeof(error) - 1);
+		copy_error(h, error);
 	} else {
 		h->ended = false;
 		turn = ++h->turn;
