@@ -593,6 +593,26 @@ static void submit_one(struct source *source, struct one *one, uint64_t off,
 
 enum { MANY = 300, PART = 10007 };
 
+static struct one *begin_many(struct many *many)
+{
+	struct one *ones = calloc(MANY, sizeof(*ones));
+
+	CHECK(ones);
+	for (unsigned i = 0; i < MANY; i++)
+		ones[i].many = many;
+	source_wait_init(&many->wait);
+	return ones;
+}
+
+/* After the end of the source. */
+static void end_many(struct many *many, struct one *ones)
+{
+	for (unsigned i = 0; i < MANY; i++)
+		free(ones[i].buf);
+	source_wait_fini(&many->wait);
+	free(ones);
+}
+
 static enum fault some(struct server *s, unsigned index, uint64_t first)
 {
 	static const enum fault faults[] = {
@@ -612,31 +632,23 @@ static void test_many(void)
 	struct server s = {
 		.size = SIZE, .etag = "\"v1\"", .status = 500, .script = some
 	};
-	struct one *ones = calloc(MANY, sizeof(*ones));
 	struct many many = { 0 };
+	struct one *ones = begin_many(&many);
 	struct source *source;
 	struct heard h;
 
-	CHECK(ones);
 	server_start(&s);
 	source = open_server(&s, &h, 20000);
-	source_wait_init(&many.wait);
-	for (unsigned i = 0; i < MANY; i++) {
-		ones[i].many = &many;
+	for (unsigned i = 0; i < MANY; i++)
 		submit_one(source, &ones[i], MB + i * PART, PART, i % 3 == 0);
-	}
 	source_wait_idle(&many.wait);
 	CHECK(!atomic_load(&many.failed));
 	CHECK(atomic_load(&s.faults) > 40);
-	for (unsigned i = 0; i < MANY; i++)
-		free(ones[i].buf);
 	source_close(source);
-	source_wait_fini(&many.wait);
+	end_many(&many, ones);
 	server_stop(&s);
-	free(ones);
 }
 
-/* Urgent requests do not keep others from the only connection. */
 static atomic_uint place_of_other;
 
 static enum fault note_other(struct server *s, unsigned index, uint64_t first)
@@ -647,6 +659,7 @@ static enum fault note_other(struct server *s, unsigned index, uint64_t first)
 	return FAULT_NONE;
 }
 
+/* Urgent requests do not keep others from the only connection. */
 static void test_urgent_run(void)
 {
 	const struct source_options options = { .retry_ms = 5000,
@@ -654,34 +667,27 @@ static void test_urgent_run(void)
 	struct server s = { .size = SIZE,
 			    .etag = "\"v1\"",
 			    .script = note_other };
-	struct one *ones = calloc(MANY, sizeof(*ones));
 	struct many many = { 0 };
+	struct one *ones = begin_many(&many);
 	struct source *source;
 	struct heard h;
 
-	CHECK(ones);
 	server_start(&s);
 	heard_init(&h);
 	CHECK(!url_source_open(s.url, &options, &h.log, &source));
-	source_wait_init(&many.wait);
-	for (unsigned i = 0; i < MANY; i++) {
-		ones[i].many = &many;
+	for (unsigned i = 0; i < MANY; i++)
 		submit_one(source, &ones[i],
-			   i == 9 ? MB : MB + (i + 1) * PART, PART,
-			   i != 9);
-	}
+			   i == 9 ? MB : MB + (i + 1) * PART, PART, i != 9);
 	source_wait_idle(&many.wait);
 	CHECK(!atomic_load(&many.failed));
 	CHECK(atomic_load(&place_of_other) < MANY / 2);
-	for (unsigned i = 0; i < MANY; i++)
-		free(ones[i].buf);
 	source_close(source);
-	source_wait_fini(&many.wait);
+	end_many(&many, ones);
 	server_stop(&s);
-	free(ones);
 }
 
-/* So is one that is read ahead: a thread will soon wait for it. */
+/* A late request that was read ahead is repeated, too: a thread will soon wait
+   for it. */
 static void test_hedge_ahead(void)
 {
 	struct server s = { .size = SIZE,
@@ -715,31 +721,24 @@ static void test_throttled(void)
 	struct server s = {
 		.size = SIZE, .etag = "\"v1\"", .status = 503, .script = limited
 	};
-	struct one *ones = calloc(MANY, sizeof(*ones));
-	struct source_net_stats stats;
 	struct many many = { 0 };
+	struct one *ones = begin_many(&many);
+	struct source_net_stats stats;
 	struct source *source;
 	struct heard h;
 
-	CHECK(ones);
 	server_start(&s);
 	source = open_server(&s, &h, 20000);
-	source_wait_init(&many.wait);
-	for (unsigned i = 0; i < MANY; i++) {
-		ones[i].many = &many;
+	for (unsigned i = 0; i < MANY; i++)
 		submit_one(source, &ones[i], MB + i * PART, PART, false);
-	}
 	source_wait_idle(&many.wait);
 	CHECK(!atomic_load(&many.failed) && source_net_stats(source, &stats));
 	CHECK(stats.throttled == 20 && stats.retries == 20);
 	CHECK(h.lines == 1 && heard_has(&h, "limits the rate of requests"));
 	CHECK(stats.target_bytes < 4 * MB);
-	for (unsigned i = 0; i < MANY; i++)
-		free(ones[i].buf);
 	source_close(source);
-	source_wait_fini(&many.wait);
+	end_many(&many, ones);
 	server_stop(&s);
-	free(ones);
 }
 
 static enum fault stall_later(struct server *s, unsigned index, uint64_t first)
@@ -758,19 +757,15 @@ static void test_ending(enum ending how)
 	struct server s = { .size = SIZE,
 			    .etag = "\"v1\"",
 			    .script = stall_later };
-	struct one *ones = calloc(MANY, sizeof(*ones));
 	struct many many = { 0 };
+	struct one *ones = begin_many(&many);
 	struct source *source;
 	struct heard h;
 
-	CHECK(ones);
 	server_start(&s);
 	source = open_server(&s, &h, 20000);
-	source_wait_init(&many.wait);
-	for (unsigned i = 0; i < MANY; i++) {
-		ones[i].many = &many;
+	for (unsigned i = 0; i < MANY; i++)
 		submit_one(source, &ones[i], MB + i * PART, PART, i % 3 == 0);
-	}
 	poll(NULL, 0, 50);
 	for (unsigned i = 0; i < MANY && how == BY_CANCEL; i++)
 		source_cancel(source, &ones[i].q);
@@ -785,11 +780,8 @@ static void test_ending(enum ending how)
 	source_close(source);
 	source_wait_idle(&many.wait);
 	CHECK(atomic_load(&many.errors[ECANCELED]) == MANY);
-	for (unsigned i = 0; i < MANY; i++)
-		free(ones[i].buf);
-	source_wait_fini(&many.wait);
+	end_many(&many, ones);
 	server_stop(&s);
-	free(ones);
 }
 
 /* --- outages --- */
