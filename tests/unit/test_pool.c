@@ -328,7 +328,9 @@ static void shared_memory_is_not_opened_again(void)
 
 	if (!pool_share(pool, p, PEER, &fd)) {
 		CHECK(!fstat(fd, &st) && (st.st_mode & 0777) == 0600);
-		child = geteuid() ? -1 : fork();
+		child = can_be_another_user("shared memory opened again")
+				? fork()
+				: -1;
 		if (!child)
 			_exit(setresgid(PEER, PEER, PEER) ||
 			      setgroups(0, NULL) ||
