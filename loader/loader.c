@@ -10,6 +10,7 @@
 #include "fs/util/bytes.h"
 #include "loader/open.h"
 #include "loader/pipeline/value_store.h"
+#include "loader/run/link.h"
 #include "loader/run/state.h"
 
 enum { DEVICE_WHY_SIZE = 600 };
@@ -420,6 +421,46 @@ int beton_loader_network(const struct beton_loader *l,
 	if (!feed->ops->network || !feed->ops->network(feed, &net, &tier))
 		return -ENODATA;
 	describe_network(&net, &tier, &all);
+	all.size = size;
+	memset(out, 0, size);
+	memcpy(out, &all, min_u64(size, sizeof(all)));
+	return 0;
+}
+
+/* Runs one end of a link, if the loader has the role for it. */
+static int run_link(struct beton_loader *l, enum beton_role role, int fd,
+		    char *why, size_t size)
+{
+	char own[WIRE_MESSAGE_SIZE] = "the loader was opened for another role";
+	int r = -EINVAL;
+
+	if (l->role == role)
+		r = (role == BETON_ROLE_MAKER ? link_serve : link_run)(
+			l->ring, fd, &l->hello, own);
+	if (why && size)
+		snprintf(why, size, "%s", r ? own : "");
+	return r;
+}
+
+int beton_loader_serve(struct beton_loader *l, int fd, char *why, size_t size)
+{
+	return run_link(l, BETON_ROLE_MAKER, fd, why, size);
+}
+
+int beton_loader_attach(struct beton_loader *l, int fd, char *why, size_t size)
+{
+	return run_link(l, BETON_ROLE_TRAINER, fd, why, size);
+}
+
+int beton_loader_makers(const struct beton_loader *l,
+			struct beton_makers_stats *out)
+{
+	struct beton_makers_stats all;
+	size_t size = out->size;
+
+	if (size < sizeof(size) || l->role != BETON_ROLE_TRAINER)
+		return -EINVAL;
+	ring_makers(l->ring, &all);
 	all.size = size;
 	memset(out, 0, size);
 	memcpy(out, &all, min_u64(size, sizeof(all)));

@@ -12,6 +12,7 @@
 #include "fs/engine/zerocopy_message.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/crc32c.h"
 #include "fs/util/float_mode.h"
 #include "fs/util/thread.h"
 #include "fs/util/typed.h"
@@ -136,14 +137,17 @@ static int check_options(const struct beton_loader_options *o, char *why)
 			job, strlen(job), ZEROCOPY_JOB_SIZE - 1);
 	else if (o->on_error > BETON_ON_ERROR_ZERO ||
 		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
-		 o->prefetch > THREADS_MAX || o->epoch > SPEC_EPOCH_MAX)
+		 o->prefetch > THREADS_MAX || o->epoch > SPEC_EPOCH_MAX ||
+		 o->role > BETON_ROLE_TRAINER ||
+		 (o->role && o->until != BETON_STAGE_ALL))
 		snprintf(why, LOADER_ERROR_SIZE,
 			 "an option is out of range: workers=%u and "
 			 "prefetch=%u are at most %d, epoch=%llu is below "
-			 "2^63, on_error=%d and until=%d are of their enum",
+			 "2^63, on_error=%d, until=%d and role=%llu are of "
+			 "their enum, and a role needs all stages",
 			 o->workers, o->prefetch, THREADS_MAX,
 			 (unsigned long long)o->epoch, (int)o->on_error,
-			 (int)o->until);
+			 (int)o->until, (unsigned long long)o->role);
 	else
 		return 0;
 	return -EINVAL;
@@ -215,6 +219,8 @@ static int split_pipeline(struct beton_loader *l, struct phases *phases,
 	const struct pipeline *p;
 	int r = phases_split(phases, autos);
 
+	if (!r && l->role == BETON_ROLE_TRAINER)
+		r = phases_plan_finish(phases);
 	if (!r)
 		r = compile_pipeline(l, phases);
 	for (size_t i = 0; !r && (p = phases_row(phases, i)); i++)
@@ -242,6 +248,18 @@ static void close_pipelines(struct beton_loader *l)
 	l->whole = l->phases = NULL;
 }
 
+/* Compiles a pipeline that the CPU runs. */
+static int start_on_cpu(struct beton_loader *l)
+{
+	int r = 0;
+
+	if (l->role == BETON_ROLE_MAKER)
+		r = phases_cut(l->phases);
+	else if (l->role == BETON_ROLE_TRAINER)
+		r = phases_plan_finish(l->phases);
+	return r ? r : compile_pipeline(l, l->phases);
+}
+
 /* If there is no compiler for the GPU, the CPU runs the whole pipeline. */
 static int start_on_gpu(struct beton_loader *l, int gpu,
 			const struct beton_loader_options *o)
@@ -259,20 +277,20 @@ static int start_on_gpu(struct beton_loader *l, int gpu,
 	r = open_gpu(l, gpu, o->pinned);
 	if (!r)
 		r = parse_pipeline(l, o, &l->phases);
-	return r ? r : compile_pipeline(l, l->phases);
+	return r ? r : start_on_cpu(l);
 }
 
 static int start_pipeline(struct beton_loader *l,
 			  const struct beton_loader_options *o)
 {
-	int gpu, r = parse_pipeline(l, o, &l->phases);
+	int gpu = -1, r = parse_pipeline(l, o, &l->phases);
 
-	if (!r)
+	if (!r && l->role != BETON_ROLE_MAKER)
 		r = find_gpu(l, &gpu);
 	if (!r)
 		r = gpu >= 0 && o->until == BETON_STAGE_ALL
 			    ? start_on_gpu(l, gpu, o)
-			    : compile_pipeline(l, l->phases);
+			    : start_on_cpu(l);
 	if (!r)
 		r = phases_cache(l->phases, &l->log);
 	if (!r && l->whole)
@@ -299,7 +317,7 @@ static int start_ring(struct beton_loader *l,
 		.log = &l->log,
 		.trace = l->trace,
 		.plan = { l->phases, o->on_error, o->until, l->device,
-			  l->whole },
+			  l->whole, l->role == BETON_ROLE_MAKER },
 		.start = { .spec = &l->feed->spec,
 			   .rank = o->rank,
 			   .world_size = o->world_size ? o->world_size : 1,
@@ -307,12 +325,15 @@ static int start_ring(struct beton_loader *l,
 			   .epoch = o->epoch },
 		.epochs_end = UINT64_MAX,
 		.prefetch = o->prefetch ? o->prefetch : PREFETCH_DEFAULT,
-		.on_demand = o->on_demand,
+		.on_demand = l->on_demand,
+		.has_makers = l->role == BETON_ROLE_TRAINER,
+		.spares_workers = o->spare_workers,
 		.workers = l->workers,
 		.balance = l->balance,
 	};
-	int r = replay_open(&l->synthetic, &l->feed->spec, l->phases,
-			    options.prefetch, &l->replay);
+	int r = l->role ? 0
+			: replay_open(&l->synthetic, &l->feed->spec, l->phases,
+				      options.prefetch, &l->replay);
 
 	if (o->until == BETON_STAGE_ALL || o->until == BETON_STAGE_TRANSFORM)
 		check_memory(l, options.prefetch);
@@ -367,6 +388,29 @@ static bool is_canceled(void *cancel)
 	return cancel_is_asked(cancel);
 }
 
+/* Copies at most size - 1 bytes of a text. The rest becomes NUL. */
+static void put_text(char *out, size_t size, const char *text)
+{
+	snprintf(out, size, "%s", text);
+}
+
+static void prepare_hello(struct beton_loader *l,
+			  const struct beton_loader_options *o)
+{
+	const char *pipeline = o->pipeline ? o->pipeline : "";
+	struct wire_hello *h = &l->hello;
+
+	*h = (struct wire_hello){
+		.version = WIRE_VERSION,
+		.pipeline = crc32c(0, pipeline, strlen(pipeline)),
+		.on_error = o->on_error,
+	};
+	memcpy(h->magic, WIRE_MAGIC, sizeof(h->magic));
+	put_text(h->library, sizeof(h->library), beton_version());
+	put_text(h->fingerprint, sizeof(h->fingerprint), l->feed->fingerprint);
+	put_text(h->spec, sizeof(h->spec), l->feed->spec_text);
+}
+
 static int start_loader(struct beton_loader *l, const char *path,
 			const struct beton_loader_options *o)
 {
@@ -407,6 +451,8 @@ static int start_loader(struct beton_loader *l, const char *path,
 	if (!r)
 		r = feed_start(l->feed, o->spec, o->subset);
 	if (!r)
+		prepare_hello(l, o);
+	if (!r)
 		r = start_pipeline(l, o);
 	return r ? r : start_ring(l, o);
 }
@@ -425,7 +471,8 @@ static struct beton_loader *create_loader(const struct beton_loader_options *o)
 					  .asked = o->interrupted,
 					  .arg = o->interrupted_arg };
 	l->workers = o->workers ? o->workers : thread_usable_cpus();
-	l->on_demand = o->on_demand;
+	l->role = (enum beton_role)o->role;
+	l->on_demand = o->on_demand || l->role == BETON_ROLE_MAKER;
 	return l;
 }
 

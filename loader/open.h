@@ -23,6 +23,7 @@
 #include "loader/run/replay.h"
 #include "loader/run/ring.h"
 #include "loader/run/telemetry.h"
+#include "loader/run/wire.h"
 #include "loader/util/cancel.h"
 
 enum { LOADER_ERROR_SIZE = 1024 };
@@ -44,6 +45,8 @@ struct beton_loader {
 	struct ring *ring;
 	pthread_t stopper;  /* of beton_loader_stop() */
 	bool on_demand;	    /* batches have names only */
+	enum beton_role role;
+	struct wire_hello hello; /* to the other side of a link */
 	bool is_stopped;    /* beton_loader_stop() was called */
 	bool has_stopper;   /* its thread is not joined yet */
 	atomic_uint owners; /* reference count: user and stopping thread */

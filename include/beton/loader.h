@@ -210,6 +210,31 @@ struct beton_loader_options {
 	 * fails with -EINVAL.
 	 */
 	uint64_t on_demand;
+	/* enum beton_role: whether loaders on other machines make batches for
+	   this one (default: BETON_ROLE_ALONE). */
+	uint64_t role;
+	/*
+	 * With BETON_ROLE_TRAINER. If not 0: the loader's own workers make
+	 * batches only while no maker is attached, and those that makers are
+	 * late with or cannot make. Otherwise own workers and makers share the
+	 * batches by speed, and own workers come first.
+	 */
+	uint64_t spare_workers;
+};
+
+/*
+ * The parts of loaders on several machines that make the batches of one. All of
+ * them open the same dataset with the same sampling spec, pipeline and on_error.
+ * Batches have the same bits, whoever makes them.
+ */
+enum beton_role {
+	BETON_ROLE_ALONE = 0,
+	/* Makes batches for a trainer, by beton_loader_serve(). Its batches
+	   have the rows that it sends, and are of no other use. It needs no GPU.
+	   Implies on_demand. */
+	BETON_ROLE_MAKER = 1,
+	/* Gets batches from makers too, by beton_loader_attach(). */
+	BETON_ROLE_TRAINER = 2,
 };
 
 /* DLPack's device types. */
@@ -752,6 +777,84 @@ struct beton_network_stats {
  */
 BETON_API int beton_loader_network(const struct beton_loader *loader,
 				   struct beton_network_stats *out);
+
+/*
+ * Makes batches for a trainer until the trainer closes the connection.
+ *
+ *   loader   opened with BETON_ROLE_MAKER
+ *   fd       a connected stream socket in blocking mode, which you close
+ *            afterwards. Its other end is the fd of beton_loader_attach(), on
+ *            any machine. You are responsible for knowing who is there: the
+ *            protocol has no password and no encryption.
+ *   why      receives the reason of a failure; may be NULL
+ *   size     room there, in bytes
+ *
+ * Blocks. One thread at a time may use the loader. A batch travels as 8-bit
+ * pixels, if the pipeline has them anywhere: the trainer runs the operations
+ * after that, such as normalize and float, on its GPU or its CPU.
+ *
+ * Returns 0 after the trainer has closed the connection, or
+ *   -EINVAL     the loader has another role
+ *   -EPROTO     the trainer has another version of betonfs, another dataset,
+ *               sampling spec, pipeline or on_error
+ *   -ECANCELED  beton_loader_stop() was called
+ *   -errno      the connection failed
+ */
+BETON_API int beton_loader_serve(struct beton_loader *loader, int fd, char *why,
+				 size_t size);
+
+/*
+ * Attaches a maker: lets it make batches for this loader until the connection
+ * or the loader ends.
+ *
+ *   loader   opened with BETON_ROLE_TRAINER
+ *   fd       as of beton_loader_serve(), which runs at the other end
+ *   why      receives the reason why it ended; may be NULL
+ *   size     room there, in bytes
+ *
+ * Blocks: call it in a thread of its own for each maker, at any time.
+ * beton_loader_next() and all other calls stay as they are. If a maker fails,
+ * other makers or the loader's own workers make its batches, so that no batch is
+ * lost. If the user waits for a batch for more than twice the longest of the
+ * last times of makers, another side makes it as well, and the first of both is
+ * delivered. With several makers, set `prefetch` to at least two batches for
+ * each, so that all of them have work.
+ *
+ * Returns
+ *   -EINVAL     the loader has another role
+ *   -EPROTO     as of beton_loader_serve(), or the maker's answers are wrong
+ *   -EREMOTEIO  the maker cannot make batches that this machine can
+ *   -ECANCELED  beton_loader_stop() was called
+ *   -errno      the connection failed: -ECONNRESET if the maker has ended
+ */
+BETON_API int beton_loader_attach(struct beton_loader *loader, int fd,
+				  char *why, size_t size);
+
+/* Figures of makers. Counts are since open. */
+struct beton_makers_stats {
+	size_t size;	  /* sizeof(struct beton_makers_stats) */
+	uint64_t makers;  /* attached now */
+	uint64_t batches; /* received from makers */
+	uint64_t samples; /* in them */
+	uint64_t bytes;	  /* received */
+	uint64_t here;	  /* batches that the own workers began */
+	uint64_t repeated; /* late batches that another side made as well */
+	uint64_t refused;  /* batches that a maker could not make */
+	uint64_t lost;	   /* makers whose connection ended */
+	uint64_t latency_ns; /* mean of the last times from asking a maker to
+				the end of its answer */
+};
+
+/*
+ * Reports the figures of makers, from any thread.
+ *
+ *   out   set out->size; receives the figures
+ *
+ * Returns 0, or
+ *   -EINVAL   out->size is not set, or the loader is no trainer
+ */
+BETON_API int beton_loader_makers(const struct beton_loader *loader,
+				  struct beton_makers_stats *out);
 
 /*
  * Returns the number of unreadable or undecodable samples since open. If

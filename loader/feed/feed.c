@@ -104,8 +104,7 @@ static bool is_of_dataset(const struct feed *feed, const struct batch_view *v)
 
 	for (size_t i = 0; i < BETON_FINGERPRINT_SIZE; i++)
 		sprintf(print + 2 * i, "%02x", v->header->fingerprint[i]);
-	return !strcmp(print, feed->fingerprint) &&
-	       v->header->num_fields == feed->num_fields;
+	return !strcmp(print, feed->fingerprint);
 }
 
 /* Users find their own data by the ids. */
@@ -119,22 +118,36 @@ static bool has_known_samples(const struct feed *feed,
 	return true;
 }
 
+int feed_check(const struct feed *feed, const struct feed_batch *batch,
+	       const struct feed_expected *as, struct batch_view *out,
+	       char why[BATCH_VIEW_WHY_SIZE])
+{
+	int r = batch_view_init(out, batch->bytes, batch->size, why);
+
+	if (r)
+		return r;
+	if (is_of_dataset(feed, out) && out->header->epoch == as->epoch &&
+	    out->header->batch == as->number &&
+	    out->header->num_fields == as->num_fields &&
+	    out->header->num_samples ==
+		    spec_batch_samples(&feed->spec, as->number) &&
+	    has_known_samples(feed, out))
+		return 0;
+	snprintf(why, BATCH_VIEW_WHY_SIZE, "it is of another dataset or place");
+	return -ESTALE;
+}
+
 int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	       struct feed_batch *into, struct batch_view *out)
 {
 	typedef unsigned long long ull;
-	char why[BATCH_VIEW_WHY_SIZE] = "it is of another dataset or place";
+	const struct feed_expected as = { epoch, number, feed->num_fields };
+	char why[BATCH_VIEW_WHY_SIZE];
 	int r = feed->ops->fetch(feed, epoch, number, into);
 
 	if (r)
 		return r;
-	r = batch_view_init(out, into->bytes, into->size, why);
-	if (!r && (!is_of_dataset(feed, out) || out->header->epoch != epoch ||
-		   out->header->batch != number ||
-		   out->header->num_samples !=
-			   spec_batch_samples(&feed->spec, number) ||
-		   !has_known_samples(feed, out)))
-		r = -ESTALE;
+	r = feed_check(feed, into, &as, out, why);
 	if (r)
 		log_error(feed->log, "%s: epoch %llu batch %llu: %s",
 			  feed->path, (ull)epoch, (ull)number, why);

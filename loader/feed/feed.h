@@ -144,8 +144,22 @@ void feed_close(struct feed *feed);
 /* Allocates `fields` and `names` for n fields. For open(). */
 int feed_make_fields(struct feed *feed, uint32_t n);
 
-/* Fetches a batch file and checks that it is whole, of this dataset, and the
-   one asked for. The view points into `into`. Failures are logged. */
+/* The name of a batch, and the number of fields of its file. */
+struct feed_expected {
+	uint64_t epoch;
+	uint64_t number;
+	uint32_t num_fields;
+};
+
+/* Checks that a batch file is whole, of this dataset, and the expected one.
+   The view points into `batch`. Returns -ESTALE, or the errors of
+   batch_view_init(); `why` receives the reason. */
+int feed_check(const struct feed *feed, const struct feed_batch *batch,
+	       const struct feed_expected *as, struct batch_view *out,
+	       char why[BATCH_VIEW_WHY_SIZE]);
+
+/* Fetches a batch file and does feed_check(). The view points into `into`.
+   Failures are logged. */
 int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	       struct feed_batch *into, struct batch_view *out);
 /* Whether the feed itself reads a URL. */

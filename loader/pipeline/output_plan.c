@@ -348,7 +348,7 @@ int output_plan_init(struct output_plan *plan, const struct chain *chain,
 	if (plan_sizes(plan, f))
 		return complain(c, 0, "the rows of `%s' have no size",
 				chain->name);
-	plan->out.made_size = plan->out.row_size;
+	plan->out.made_size = plan->out.sent_size = plan->out.row_size;
 	return 0;
 }
 
@@ -371,6 +371,88 @@ int output_plan_split(struct output_plan *plan)
 			      dtype_size(made->dtype);
 	pointwise_fini(&last->pointwise);
 	return pointwise_init(&last->pointwise, &last->head, isa_best());
+}
+
+/* Whether a maker can send the value as pixels of 8 bits. */
+static bool is_pixels(const struct type *type)
+{
+	return type->kind == TYPE_IMAGE && type->dtype == DTYPE_U1 &&
+	       type->layout == LAYOUT_HWC;
+}
+
+/*
+ * Returns the number of nodes of the last pass that a maker runs. The result
+ * depends on the pipeline string alone, so that both sides agree, whether the
+ * trainer has a GPU or not.
+ */
+static size_t find_sent(const struct chain *chain)
+{
+	size_t cut = chain_cut(chain), end = chain->num_nodes, i;
+
+	if (cut + 1 < end)
+		end = cut + 1;
+	else if (dtype_size(chain_type(chain)->dtype) == 1)
+		return end;
+	for (i = end; i; i--) {
+		const struct node *n = &chain->nodes[i - 1];
+
+		if (is_pixels(&n->type))
+			return i;
+		if (n->op->kind == OP_GEOMETRY)
+			return end;
+	}
+	return is_pixels(&chain->source) ? 0 : end;
+}
+
+static bool is_sent_in_part(const struct output_plan *plan)
+{
+	return plan->num_passes && plan->num_views == 1;
+}
+
+static uint64_t size_of_pixels(const struct type *type)
+{
+	return (uint64_t)type->width * type->height * POINTWISE_CHANNELS *
+	       dtype_size(type->dtype);
+}
+
+int output_plan_cut(struct output_plan *plan)
+{
+	struct pipeline_output *out = &plan->out;
+	struct pass *last;
+	size_t sent;
+
+	out->device = -1;
+	if (!is_sent_in_part(plan))
+		return 0;
+	last = &plan->passes[plan->num_passes - 1];
+	sent = find_sent(&last->chain);
+	if (sent == last->chain.num_nodes)
+		return 0;
+	last->head = chain_head(&last->chain, sent);
+	out->row_size = size_of_pixels(chain_type(&last->head));
+	out->made_size = out->sent_size = out->row_size;
+	out->ndim = 1;
+	out->shape[0] = out->row_size;
+	snprintf(out->dtype, sizeof(out->dtype), "%s", dtype_name(DTYPE_U1));
+	pointwise_fini(&last->pointwise);
+	return pointwise_init(&last->pointwise, &last->head, isa_best());
+}
+
+int output_plan_finish(struct output_plan *plan)
+{
+	struct pass *last, *finish = &plan->finish;
+	size_t sent;
+
+	plan->out.sent_size = plan->out.made_size;
+	if (!is_sent_in_part(plan))
+		return 0;
+	last = &plan->passes[plan->num_passes - 1];
+	sent = find_sent(&last->chain);
+	if (sent >= last->head.num_nodes)
+		return 0;
+	finish->chain = finish->head = chain_rest(&last->head, sent);
+	plan->out.sent_size = size_of_pixels(&finish->head.source);
+	return pointwise_init(&finish->pointwise, &finish->head, isa_best());
 }
 
 size_t output_plan_pair_at(const struct output_plan *plan)
@@ -406,7 +488,7 @@ size_t output_plan_max_floats(const struct output_plan *plan)
 		if (plan->nested[i].pointwise.num_floats > max)
 			max = plan->nested[i].pointwise.num_floats;
 	}
-	return max;
+	return max_u64(max, plan->finish.pointwise.num_floats);
 }
 
 const struct pointwise *output_plan_slowest(const struct output_plan *plan)
@@ -465,6 +547,7 @@ void output_plan_fini(struct output_plan *plan)
 		pointwise_fini(&plan->passes[i].pointwise);
 	for (size_t i = 0; i < plan->num_nested; i++)
 		pointwise_fini(&plan->nested[i].pointwise);
+	pointwise_fini(&plan->finish.pointwise);
 	free(plan->nested);
 	plan->nested = NULL;
 	plan->num_nested = 0;

@@ -43,6 +43,9 @@ struct output_plan {
 	size_t first_half; /* number of passes before `pair'; all if there is no
 			      `pair' */
 	struct chain rest; /* operations for a GPU, after the last pass */
+	/* Of a trainer with makers: the operations after the row that a maker
+	   sends, up to the end of the last pass. No nodes: none. */
+	struct pass finish;
 	enum quality quality;	   /* of the first pass, and of cached images */
 	uint64_t cache_size;	   /* bytes; 0: no cache */
 	size_t cache_at;	   /* number of geometries before cache() */
@@ -79,6 +82,16 @@ const struct pointwise *output_plan_slowest(const struct output_plan *plan);
  * worthwhile. Arrays are too small for a kernel. Returns -ENOMEM.
  */
 int output_plan_split(struct output_plan *plan);
+/*
+ * Divide the work between a maker and a trainer (serve.h). A maker sends an image
+ * as 8-bit pixels if it ever has that form, after the last operation that
+ * results in it. output_plan_cut() drops the operations that the maker leaves
+ * to the trainer, and all use of a GPU. output_plan_finish() makes plan->finish;
+ * call it after output_plan_split(). Both return -ENOMEM.
+ */
+int output_plan_cut(struct output_plan *plan);
+int output_plan_finish(struct output_plan *plan);
+
 /* Whether cuda() lets the loader choose the execution device of later
    operations. */
 bool output_plan_is_auto(const struct output_plan *plan);

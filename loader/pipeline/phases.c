@@ -121,6 +121,24 @@ int phases_split(struct phases *p, bool autos)
 	return r;
 }
 
+int phases_cut(struct phases *p)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < p->count; i++)
+		r = pipeline_cut(p->phase[i].pipeline);
+	return r;
+}
+
+int phases_plan_finish(struct phases *p)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < p->count; i++)
+		r = pipeline_plan_finish(p->phase[i].pipeline);
+	return r;
+}
+
 int phases_cache(struct phases *p, struct log *log)
 {
 	int r = pipeline_cache(p->phase[0].pipeline, log);

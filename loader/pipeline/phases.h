@@ -36,9 +36,11 @@ void phases_close(struct phases *p);
 int phases_compile(struct phases *p, const struct jit_options *options,
 		   char *error, size_t error_size);
 
-/* Do pipeline_put_on() and _split() for all phases. */
+/* Do pipeline_put_on(), _split(), _cut() and _plan_finish() for all phases. */
 void phases_put_on(struct phases *p, int gpu);
 int phases_split(struct phases *p, bool autos);
+int phases_cut(struct phases *p);
+int phases_plan_finish(struct phases *p);
 
 /* Do pipeline_cache() and _cached(). All epochs share one cache. */
 int phases_cache(struct phases *p, struct log *log);

@@ -130,6 +130,26 @@ int pipeline_split(struct pipeline *p, bool autos)
 	return r;
 }
 
+int pipeline_cut(struct pipeline *p)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < p->num_plans; i++)
+		r = output_plan_cut(&p->plans[i]);
+	p->max_floats = max_floats(p);
+	return r;
+}
+
+int pipeline_plan_finish(struct pipeline *p)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < p->num_plans; i++)
+		r = output_plan_finish(&p->plans[i]);
+	p->max_floats = max_floats(p);
+	return r;
+}
+
 bool pipeline_has_choice(const struct pipeline *p)
 {
 	for (size_t i = 0; i < p->num_plans; i++) {
@@ -284,6 +304,8 @@ int pipeline_compile(struct pipeline *p, struct jit *jit, char *error,
 			r = compile_pass(&plan->passes[k], jit, &c);
 		for (size_t k = 0; !r && k < plan->num_nested; k++)
 			r = compile_pass(&plan->nested[k], jit, &c);
+		if (!r && pipeline_has_finish(p, i))
+			r = compile_pass(&plan->finish, jit, &c);
 	}
 	return r;
 }
@@ -454,4 +476,21 @@ int pipeline_pair(const struct pipeline *p, struct pipeline_worker *w, size_t i,
 		  const struct pipeline_pair *pair, void *row_out)
 {
 	return worker_pair(w, &p->plans[i], pair, row_out);
+}
+
+bool pipeline_has_finish(const struct pipeline *p, size_t i)
+{
+	return p->plans[i].finish.head.num_nodes;
+}
+
+int pipeline_finish(const struct pipeline *p, struct pipeline_worker *w,
+		    size_t i, const void *sent, const struct pipeline_row *row,
+		    void *row_out)
+{
+	const struct output_plan *plan = &p->plans[i];
+
+	if (pipeline_has_finish(p, i))
+		return worker_finish(w, plan, sent, row, row_out);
+	memcpy(row_out, sent, plan->out.made_size);
+	return 0;
 }

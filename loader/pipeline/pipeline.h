@@ -47,6 +47,16 @@ void pipeline_put_on(struct pipeline *p, int gpu);
 int pipeline_split(struct pipeline *p, bool autos);
 
 /*
+ * Divide the work between makers and a trainer. A maker's pipeline, after
+ * pipeline_cut(), makes the rows that it sends. A trainer makes its rows of
+ * these by pipeline_finish(), or runs the whole pipeline. Call one of both
+ * instead of pipeline_split() or after it, and before pipeline_compile(). They
+ * return -ENOMEM.
+ */
+int pipeline_cut(struct pipeline *p);
+int pipeline_plan_finish(struct pipeline *p);
+
+/*
  * Whether the CPU could run operations that pipeline_split() has assigned to
  * the GPU.
  */
@@ -164,6 +174,16 @@ int pipeline_run_list(const struct pipeline *p, struct pipeline_worker *w,
  */
 int pipeline_pair(const struct pipeline *p, struct pipeline_worker *w, size_t i,
 		  const struct pipeline_pair *pair, void *row_out);
+
+/*
+ * Makes one row of output i, of row->made_size bytes, from the row that a maker
+ * sent, of row->sent_size bytes. Returns -ENOMEM.
+ */
+int pipeline_finish(const struct pipeline *p, struct pipeline_worker *w,
+		    size_t i, const void *sent, const struct pipeline_row *row,
+		    void *row_out);
+/* Whether a row differs from the row that a maker sent. */
+bool pipeline_has_finish(const struct pipeline *p, size_t i);
 
 /* Returns the reason of the last failure. Valid until the next
    pipeline_run(). */

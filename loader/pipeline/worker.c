@@ -633,3 +633,21 @@ int worker_pair(struct pipeline_worker *w, const struct output_plan *plan,
 				       ? pair_images(w, &job, n, &pair)
 				       : pair_arrays(w, &job, n, &pair));
 }
+
+/* --- rows from a maker --- */
+
+int worker_finish(struct pipeline_worker *w, const struct output_plan *plan,
+		  const void *sent, const struct pipeline_row *row, void *out)
+{
+	const struct type *type = &plan->finish.head.source;
+	struct worker_job job = { .plan = plan, .row = row, .out = out };
+	const struct image image = { (uint8_t *)sent, type->width, type->height,
+				     3 * (size_t)type->width };
+	const struct size size = { type->width, type->height };
+	int r;
+
+	begin_messages(w);
+	r = restart(w, &job, &image);
+	r = r ? r : run_pointwise(w, &job, &plan->finish, size, out);
+	return end_messages(w, r);
+}

@@ -24,6 +24,10 @@ int worker_run(struct pipeline_worker *w, const struct worker_job *job);
 int worker_pair(struct pipeline_worker *w, const struct output_plan *plan,
 		const struct pipeline_pair *pair, void *out);
 
+/* Implements pipeline_finish(), for a plan with plan->finish. */
+int worker_finish(struct pipeline_worker *w, const struct output_plan *plan,
+		  const void *sent, const struct pipeline_row *row, void *out);
+
 /*
  * Returns the reason of the last failure. Valid until the next call.
  */

@@ -4,6 +4,7 @@
 #include <utlist.h>
 
 #include "fs/util/thread.h"
+#include "loader/run/makers.h"
 #include "loader/run/named.h"
 #include "loader/run/report.h"
 
@@ -38,12 +39,6 @@ static bool may_begin_turn(const struct ring *ring)
 	       cursor_steps(&ring->produced, 0);
 }
 
-struct order_ticket {
-	uint64_t epoch;
-	uint64_t number; /* in the epoch's global sequence */
-	bool padding;
-};
-
 /* Returns NULL if memory is short. */
 static struct turn *add_turn(struct ring *ring)
 {
@@ -54,20 +49,13 @@ static struct turn *add_turn(struct ring *ring)
 		turns_give_up(ring, r);
 		return NULL;
 	}
-	t->of = NULL;
-	t->state = TURN_FETCHING;
-	t->error = 0;
-	t->times = (struct throughput_times){
-		.has_upload = t->step->parcel != NULL,
-	};
-	t->step->side = offload_choose(&ring->balance);
-	DL_APPEND(ring->turns, t);
+	turn_begin(ring, t);
 	return t;
 }
 
-/* Takes a turn for the next batch of this rank, and describes the batch in *o.
-   Returns NULL at the end of an epoch, or if memory is short. */
-static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
+/* Takes a turn for the next batch of this rank. Returns NULL at the end of an
+   epoch, or if memory is short. */
+static struct turn *begin_turn(struct ring *ring)
 {
 	struct turn *t;
 
@@ -78,40 +66,77 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	t = add_turn(ring);
 	if (!t)
 		return NULL;
-	o->epoch = ring->produced.epoch;
-	o->number = cursor_number(&ring->produced);
-	o->padding = o->number >= spec_batches(&ring->options.feed->spec);
+	t->name = (struct name){ ring->produced.epoch,
+				 cursor_number(&ring->produced) };
+	t->is_padding = t->name.number >=
+			spec_batches(&ring->options.feed->spec);
 	ring->produced.step++;
 	ring->in_flight++;
 	t->sequence = ring->produced_sequence++;
-	t->is_named = t->step->input.is_named = false;
 	t->of = ring->options.replay
-			? replay_next(ring->options.replay, o->epoch)
+			? replay_next(ring->options.replay, t->name.epoch)
 			: NULL;
 	return t;
 }
 
 /* The same, for a batch that the user has asked for by name. */
-static struct turn *begin_named_turn(struct ring *ring, struct order_ticket *o)
+static struct turn *begin_named_turn(struct ring *ring)
 {
 	struct turn *t = add_turn(ring);
 
 	if (!t)
 		return NULL;
 	t->sequence = TURN_NAMED;
-	t->is_named = t->step->input.is_named = true;
+	t->is_named = true;
 	t->name = named_begin(ring);
-	*o = (struct order_ticket){ t->name.epoch, t->name.number, false };
 	return t;
 }
 
-/* Prepares the tensors. On a GPU this waits until their memory is free. */
-static int prepare_step(struct ring *ring, struct step *s,
-			const struct order_ticket *o)
+/* Begins all turns that there is room for, and leaves them to any side. */
+static void open_turns(struct ring *ring)
 {
+	struct turn *t;
+
+	while (may_begin_turn(ring)) {
+		t = begin_turn(ring);
+		if (!t)
+			continue;
+		t->state = TURN_OPEN;
+		makers_wake(ring);
+	}
+}
+
+/* Returns the turn to fetch next, or NULL if there is none. */
+static struct turn *next_turn(struct ring *ring)
+{
+	struct turn *t = NULL;
+
+	if (named_may_begin(ring))
+		return begin_named_turn(ring);
+	if (ring->options.has_makers) {
+		open_turns(ring);
+		return makers_take_here(ring);
+	}
+	while (!t && may_begin_turn(ring))
+		t = begin_turn(ring);
+	return t;
+}
+
+/* Whether the fetching thread reads in the order of the rank, so that the feed
+   may read ahead: not, if makers take batches from between. */
+static bool is_in_order(const struct ring *ring, const struct turn *t)
+{
+	return !t->is_named && !ring->makers.num_ready;
+}
+
+/* Prepares the tensors. On a GPU this waits until their memory is free. */
+static int prepare_step(struct ring *ring, const struct turn *t)
+{
+	struct step *s = t->step;
 	struct lane *lane = &ring->lanes[LANE_FETCHER];
 	uint64_t before = stage_now_ns();
-	int r = step_prepare(s, &ring->options.plan, o->number, o->padding);
+	int r = step_prepare(s, &ring->options.plan, t->name.number,
+			     t->is_padding);
 
 	if (s->parcel)
 		counters_add_own(&lane->stages[STAGE_UPLOAD].room_wait_ns,
@@ -120,23 +145,24 @@ static int prepare_step(struct ring *ring, struct step *s,
 }
 
 /* Fetches the batch file and prepares the tensors. Called without the lock. */
-static int fetch_batch(struct ring *ring, struct step *s,
-		       const struct order_ticket *o)
+static int fetch_batch(struct ring *ring, const struct turn *t)
 {
+	struct step *s = t->step;
+	uint64_t batches = spec_batches(&ring->options.feed->spec);
 	struct lane *lane = &ring->lanes[LANE_FETCHER];
 	uint64_t before = stage_now_ns(), after;
-	int r = feed_fetch(ring->options.feed, o->epoch,
-			   o->number % spec_batches(&ring->options.feed->spec),
-			   &s->input, &s->view);
+	int r = feed_fetch(ring->options.feed, t->name.epoch,
+			   t->name.number % batches, &s->input, &s->view);
 
 	if (!r && ring->options.plan.until == BETON_STAGE_READ)
 		step_sum(s);
 	after = stage_now_ns();
 	counters_items_own(&lane->stages[STAGE_READ], 1, r ? 0 : s->input.size,
 			   after - before);
-	trace_span(lane->track, TRACE_READ, before, after, o->epoch, o->number);
+	trace_span(lane->track, TRACE_READ, before, after, t->name.epoch,
+		   t->name.number);
 	if (!r)
-		r = prepare_step(ring, s, o);
+		r = prepare_step(ring, t);
 	if (!r && ring->options.plan.until == BETON_STAGE_READ)
 		feed_release(ring->options.feed, &s->input);
 	return r;
@@ -144,8 +170,7 @@ static int fetch_batch(struct ring *ring, struct step *s,
 
 /* Fills a turn from a cached step, without a batch file and without running
    rows. Called with the lock, which it releases meanwhile. */
-static void replay_turn(struct ring *ring, struct turn *t,
-			const struct order_ticket *o)
+static void replay_turn(struct ring *ring, struct turn *t)
 {
 	struct counters *upload =
 		&ring->lanes[LANE_FETCHER].stages[STAGE_UPLOAD];
@@ -156,10 +181,11 @@ static void replay_turn(struct ring *ring, struct turn *t,
 	pthread_mutex_unlock(&ring->lock);
 	before = stage_now_ns();
 	t->times.fetched_ns = t->times.made_ns = before;
-	r = replay_fill(ring->options.replay, t->step, t->of, o->epoch,
-			o->number);
+	r = replay_fill(ring->options.replay, t->step, t->of, t->name.epoch,
+			t->name.number);
 	if (r)
-		turn_note_failure(ring, t, o->epoch, o->number, r, p != NULL);
+		turn_note_failure(ring, t, t->name.epoch, t->name.number, r,
+				  p != NULL);
 	if (p && device_batch_size(p))
 		counters_items_own(upload, 1, device_batch_size(p),
 				   stage_now_ns() - before);
@@ -167,20 +193,24 @@ static void replay_turn(struct ring *ring, struct turn *t,
 	turn_finish(ring, t, r);
 }
 
-static void fetch_turn(struct ring *ring, struct turn *t,
-		       const struct order_ticket *o)
+static void fetch_turn(struct ring *ring, struct turn *t)
 {
 	int r;
 
+	t->step->is_sent = false;
+	t->step->input.is_named = !is_in_order(ring, t);
+	ring->makers.is_fetching = true;
 	pthread_mutex_unlock(&ring->lock);
 	report_send_if_due(ring);
 	turns_push_range(ring, "beton read");
-	r = fetch_batch(ring, t->step, o);
+	r = fetch_batch(ring, t);
 	turns_pop_range(ring);
 	if (r)
-		turn_note_failure(ring, t, o->epoch, o->number, r, false);
+		turn_note_failure(ring, t, t->name.epoch, t->name.number, r,
+				  false);
 	t->times.fetched_ns = stage_now_ns();
 	pthread_mutex_lock(&ring->lock);
+	ring->makers.is_fetching = false;
 	if (r || ring->options.plan.until == BETON_STAGE_READ ||
 	    turn_is_stale(ring, t)) {
 		turn_finish(ring, t, r);
@@ -193,27 +223,21 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 static void *run_fetcher(void *arg)
 {
 	struct ring *ring = arg;
-	struct order_ticket o;
 	struct turn *t;
 
 	trace_here(ring->lanes[LANE_FETCHER].track);
 	pthread_mutex_lock(&ring->lock);
 	while (!ring->stopping) {
-		bool is_named = named_may_begin(ring);
-
-		if (!is_named && !may_begin_turn(ring)) {
+		t = next_turn(ring);
+		if (!t)
 			turns_wait_counted(ring, &ring->room,
 					   &ring->lanes[LANE_FETCHER]
 						    .stages[STAGE_READ]
 						    .room_wait_ns);
-			continue;
-		}
-		t = is_named ? begin_named_turn(ring, &o)
-			     : begin_turn(ring, &o);
-		if (t && t->of)
-			replay_turn(ring, t, &o);
-		else if (t)
-			fetch_turn(ring, t, &o);
+		else if (t->of)
+			replay_turn(ring, t);
+		else
+			fetch_turn(ring, t);
 	}
 	pthread_mutex_unlock(&ring->lock);
 	return NULL;

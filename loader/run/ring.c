@@ -10,10 +10,14 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 #include "loader/run/fetcher.h"
+#include "loader/run/makers.h"
 #include "loader/run/named.h"
 #include "loader/run/throughput.h"
 #include "loader/run/turns.h"
 #include "loader/run/workers.h"
+
+/* Time after which a waiting user's thread looks for late batches. */
+enum { LOOK_MS = 20 };
 
 /* --- calls of the user --- */
 
@@ -31,6 +35,21 @@ static struct turn *find_ready_turn(struct ring *ring)
 	return NULL;
 }
 
+/* Waits until a turn is done. With makers, looks at times whether the turn is
+   late. */
+static void wait_until_ready(struct ring *ring)
+{
+	struct timespec end;
+
+	if (!ring->options.has_makers) {
+		pthread_cond_wait(&ring->ready, &ring->lock);
+		return;
+	}
+	end = clock_in_ms(LOOK_MS);
+	if (pthread_cond_timedwait(&ring->ready, &ring->lock, &end))
+		makers_look(ring);
+}
+
 static struct turn *wait_for_turn(struct ring *ring)
 {
 	uint64_t begin = ring->throughput.asked_ns;
@@ -40,7 +59,7 @@ static struct turn *wait_for_turn(struct ring *ring)
 		return t;
 	turns_push_range(ring, "beton next");
 	while (!t && !ring->worker_error) {
-		pthread_cond_wait(&ring->ready, &ring->lock);
+		wait_until_ready(ring);
 		t = find_ready_turn(ring);
 	}
 	turns_pop_range(ring);
@@ -403,7 +422,7 @@ void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 				t->step->batch.num_samples - t->next_row;
 			t->next_row = t->step->batch.num_samples;
 		}
-		if (t->state == TURN_DONE ||
+		if (t->state == TURN_DONE || t->state == TURN_OPEN ||
 		    (t->state == TURN_RUNNING && !t->rows_left))
 			turn_recycle(ring, t);
 	}
@@ -456,6 +475,19 @@ void ring_throughput(const struct ring *ring,
 	};
 }
 
+void ring_makers(struct ring *ring, struct beton_makers_stats *out)
+{
+	struct makers *m = &ring->makers;
+	uint64_t n = min_u64(m->num_times, MAKERS_TIMES), sum = 0;
+
+	scoped_lock(&ring->lock);
+	*out = m->stats;
+	out->makers = m->num_ready;
+	for (uint64_t i = 0; i < n; i++)
+		sum += m->times_ns[i];
+	out->latency_ns = n ? sum / n : 0;
+}
+
 uint64_t ring_failed_samples(const struct ring *ring)
 {
 	return atomic_load(&ring->failed_samples);
@@ -505,6 +537,7 @@ int ring_open(const struct ring_options *options, struct ring **out)
 	pthread_mutex_init(&ring->lock, NULL);
 	pthread_cond_init(&ring->room, NULL);
 	pthread_cond_init(&ring->work, NULL);
+	makers_init(&ring->makers);
 	clock_cond_init(&ring->ready);
 	r = start_threads(ring);
 	if (r)
@@ -521,6 +554,7 @@ void ring_halt(struct ring *ring)
 	ring->worker_error = -ECANCELED;
 	pthread_cond_broadcast(&ring->room);
 	pthread_cond_broadcast(&ring->work);
+	makers_stop(ring);
 	pthread_mutex_unlock(&ring->lock);
 	callback_stop(ring->options.callback);
 	feed_cancel(ring->options.feed);
@@ -577,6 +611,7 @@ void ring_close(struct ring *ring)
 	pthread_cond_destroy(&ring->ready);
 	pthread_cond_destroy(&ring->work);
 	pthread_cond_destroy(&ring->room);
+	makers_fini(&ring->makers);
 	pthread_mutex_destroy(&ring->lock);
 	free(ring->workers);
 	free(ring->lanes);

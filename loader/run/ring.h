@@ -72,5 +72,7 @@ size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,
 void ring_throughput(const struct ring *ring,
 		     struct beton_throughput_stats *out);
 uint64_t ring_failed_samples(const struct ring *ring);
+/* Implements beton_loader_makers(). For any thread. */
+void ring_makers(struct ring *ring, struct beton_makers_stats *out);
 
 #endif

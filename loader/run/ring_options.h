@@ -21,6 +21,9 @@ struct ring_options {
 	uint64_t epochs_end; /* end of the epochs to prepare */
 	uint32_t prefetch;
 	bool on_demand; /* no batch has a place in the order of delivery */
+	bool has_makers; /* may have links (makers.h) */
+	/* The own workers rest while there is a maker. */
+	bool spares_workers;
 	uint32_t workers;
 	enum offload_mode balance; /* required by plan.whole */
 	struct replay *replay;	   /* not owned; NULL: no batch is replayed */

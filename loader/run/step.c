@@ -46,11 +46,19 @@ void step_close(struct step *s)
 	device_batch_close(s->parcel);
 	buffer_fini(&s->valid);
 	buffer_fini(&s->unmade);
+	buffer_fini(&s->errors);
 	buffer_fini(&s->ids);
 	buffer_fini(&s->input.own);
 	free(s->outputs);
 	free(s->tensors);
 	free(s);
+}
+
+/* Returns the field of the batch file that output i is made of. */
+static uint32_t field_of(const struct step *s, uint32_t i,
+			 const struct pipeline_output *o)
+{
+	return s->is_sent ? i : o->field;
 }
 
 /* An unreadable row has no bytes. */
@@ -77,7 +85,7 @@ static int prepare_ragged(struct step *s, uint32_t i,
 	offsets = (int64_t *)out->offsets.bytes;
 	for (uint32_t row = 0; row < s->batch.num_samples; row++) {
 		offsets[row] = (int64_t)at;
-		if (!add_ok(at, ragged_size(s, o->field, row), &at) ||
+		if (!add_ok(at, ragged_size(s, field_of(s, i, o), row), &at) ||
 		    at >= INT64_MAX)
 			return -ENOMEM;
 	}
@@ -93,6 +101,15 @@ static int prepare_ragged(struct step *s, uint32_t i,
 	return r;
 }
 
+/* Returns the most bytes of the rows that a list output makes of a sample. */
+static uint64_t list_size(const struct step *s, uint32_t i,
+			  const struct pipeline_output *o, uint32_t row)
+{
+	uint64_t size = ragged_size(s, field_of(s, i, o), row);
+
+	return s->is_sent ? size : pipeline_list_size(s->pipeline, i, size);
+}
+
 /* Reserves memory for the rows of each sample. step_join() describes the tensor
    later. */
 static int prepare_list(struct step *s, uint32_t i,
@@ -102,10 +119,7 @@ static int prepare_list(struct step *s, uint32_t i,
 	int r = list_rows_begin(lists, s->batch.num_samples);
 
 	for (uint32_t row = 0; !r && row < s->batch.num_samples; row++)
-		r = list_rows_add(
-			lists, row,
-			pipeline_list_size(s->pipeline, i,
-					   ragged_size(s, o->field, row)));
+		r = list_rows_add(lists, row, list_size(s, i, o, row));
 	if (!r)
 		r = list_rows_reserve(lists);
 	if (!r && o->ragged)
@@ -173,10 +187,13 @@ int step_join(struct step *s, const struct step_plan *plan)
 }
 
 /* Whether the output is an unchanged column of the batch file. */
-static bool is_column(const struct step *s, const struct pipeline_output *o)
+static bool is_column(const struct step *s, uint32_t i,
+		      const struct pipeline_output *o)
 {
-	const struct beton_batch_field *f = &s->view.fields[o->field];
+	const struct beton_batch_field *f = &s->view.fields[field_of(s, i, o)];
 
+	if (s->is_sent)
+		return o->device < 0 && !pipeline_has_finish(s->pipeline, i);
 	return o->plain && o->device < 0 && f->column == BETON_COLUMN_FIXED &&
 	       f->stride == o->row_size && f->ndim == o->ndim &&
 	       !memcmp(f->shape, o->shape, o->ndim * sizeof(o->shape[0]));
@@ -207,7 +224,7 @@ static int prepare_fixed(struct step *s, uint32_t i,
 								      i);
 		return 0;
 	}
-	out->is_column = is_column(s, o);
+	out->is_column = is_column(s, i, o);
 	if (out->is_column && !s->input.shared) {
 		s->tensors[i].data =
 			s->view.bytes + s->view.fields[o->field].column_off;
@@ -248,6 +265,9 @@ static int prepare_rounds(struct step *s, enum beton_stage until)
 	uint64_t rows = s->batch.num_samples;
 	int r = 0;
 
+	/* The maker has run both rounds. */
+	if (s->is_sent)
+		return 0;
 	for (uint32_t i = 0; i < s->batch.num_outputs && !r; i++) {
 		uint64_t size = pipeline_output_at(s->pipeline, i)->part_size;
 
@@ -282,6 +302,37 @@ static int prepare_ids(struct step *s)
 	return 0;
 }
 
+/* Reserves memory for the errors that a maker sends. */
+static int prepare_errors(struct step *s)
+{
+	uint64_t size;
+	int r = mul_ok(s->batch.num_samples,
+		       s->batch.num_outputs * sizeof(int32_t), &size)
+			? buffer_reserve(&s->errors, size)
+			: -ENOMEM;
+
+	if (!r && size)
+		memset(s->errors.bytes, 0, size);
+	return r;
+}
+
+/* Whether the rows of a maker have the sizes of the pipeline's. */
+static bool has_sent_sizes(const struct step *s)
+{
+	for (uint32_t i = 0; i < s->batch.num_outputs; i++) {
+		const struct beton_batch_field *f = &s->view.fields[i];
+		const struct pipeline_output *o =
+			pipeline_output_at(s->pipeline, i);
+		bool varies = o->ragged || o->is_list;
+
+		if (f->column != (varies ? BETON_COLUMN_VARIABLE
+					 : BETON_COLUMN_FIXED) ||
+		    (!varies && f->stride != o->sent_size))
+			return false;
+	}
+	return true;
+}
+
 int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 		 bool padding)
 {
@@ -291,10 +342,13 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 	if (r)
 		return r;
 	memset(s->valid.bytes, !padding, h->num_samples);
-	s->pipeline =
-		phases_at(plan->whole && s->side == OFFLOAD_CPU ? plan->whole
-								: plan->phases,
-			  h->epoch);
+	s->pipeline = phases_at(plan->whole && !s->is_sent &&
+						s->side == OFFLOAD_CPU
+					? plan->whole
+					: plan->phases,
+				h->epoch);
+	if (s->is_sent && !has_sent_sizes(s))
+		return -EPROTO;
 	s->batch.epoch = h->epoch;
 	s->batch.number = number;
 	s->batch.num_samples = h->num_samples;
@@ -307,6 +361,8 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 	s->message[0] = '\0';
 	s->has_rounds = s->is_second = false;
 	r = prepare_ids(s);
+	if (!r && plan->keeps_errors)
+		r = prepare_errors(s);
 	if (r || plan->until == BETON_STAGE_READ)
 		return r;
 	r = prepare_outputs(s);
@@ -419,6 +475,34 @@ static int run_fixed(struct step *s, const struct step_plan *plan,
 	return r;
 }
 
+static int copy_list(struct step *s, uint32_t i,
+		     const struct pipeline_output *o, uint32_t row,
+		     const struct batch_view_value *v)
+{
+	const struct list_rows *lists = &s->outputs[i].lists;
+
+	if (v->size % o->item_size)
+		return -EPROTO;
+	*list_rows_count(lists, row) = v->size / o->item_size;
+	memcpy(list_rows_place(lists, row), v->bytes, v->size);
+	return 0;
+}
+
+/* Makes an output of the row that a maker sent. */
+static int run_sent(struct step *s, struct pipeline_worker *worker, uint32_t i,
+		    uint32_t row, const struct batch_view_value *v,
+		    struct stage_cost *cost)
+{
+	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
+	const struct pipeline_row key = row_key(s, row);
+
+	if (o->is_list)
+		return copy_list(s, i, o, row, v);
+	cost->made_bytes += o->made_size;
+	return pipeline_finish(s->pipeline, worker, i, v->bytes, &key,
+			       s->outputs[i].rows + row * o->made_size);
+}
+
 static void describe(const struct step *s, uint32_t field, uint32_t row,
 		     const char *reason, struct step_failure *failure)
 {
@@ -452,11 +536,12 @@ static int run_output(struct step *s, const struct step_plan *plan,
 		      struct step_failure *failure, struct stage_cost *cost)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
-	struct batch_view_value v = batch_view_at(&s->view, o->field, row);
+	uint32_t field = field_of(s, i, o);
+	struct batch_view_value v = batch_view_at(&s->view, field, row);
 	int r;
 
 	if (v.error) {
-		describe(s, o->field, row, reason_of(v.error), failure);
+		describe(s, field, row, reason_of(v.error), failure);
 		failure->error = v.error;
 		return -v.error;
 	}
@@ -464,10 +549,15 @@ static int run_output(struct step *s, const struct step_plan *plan,
 		return run_column(s, i, o, row, &v);
 	if (o->ragged && !o->is_list)
 		return run_ragged(s, i, row, &v);
-	r = (o->is_list ? run_list : run_fixed)(s, plan, worker, i, row, &v,
-						cost);
+	if (s->is_sent)
+		r = run_sent(s, worker, i, row, &v, cost);
+	else
+		r = (o->is_list ? run_list : run_fixed)(s, plan, worker, i, row,
+							&v, cost);
 	if (r)
-		describe(s, o->field, row, pipeline_worker_message(worker),
+		describe(s, field, row,
+			 r == -EPROTO ? "a maker sent a part of a row"
+				      : pipeline_worker_message(worker),
 			 failure);
 	return r;
 }
@@ -524,10 +614,15 @@ static void clear_row(struct step *s, uint32_t i, uint32_t row)
 		       o->made_size);
 }
 
-/* Marks failures of the first round for other rows in the second round. */
-static void give_up(struct step *s, uint32_t i, uint32_t row)
+/* Clears a failed output, and marks failures of the first round for other rows
+   in the second round. */
+static void give_up(struct step *s, uint32_t i, uint32_t row, int error)
 {
+	int32_t *errors = (int32_t *)s->errors.bytes;
+
 	clear_row(s, i, row);
+	if (errors)
+		errors[i * (uint64_t)s->batch.num_samples + row] = -error;
 	if (s->has_rounds && !s->is_second)
 		*unmade_at(s, row, i) = 1;
 }
@@ -542,19 +637,22 @@ bool step_run_row(struct step *s, const struct step_plan *plan,
 
 	failure->error = 0;
 	for (uint32_t i = 0; i < s->batch.num_outputs; i++) {
-		bool is_pair = pipeline_output_at(s->pipeline, i)->part_size;
+		bool is_pair = s->has_rounds &&
+			       pipeline_output_at(s->pipeline, i)->part_size;
 		bool made = !s->is_second || !*unmade_at(s, row, i);
+		int r;
 
 		if (s->is_second && !is_pair)
 			continue;
 		if (made) {
-			made = s->is_second ? !run_pair(s, worker, i, row,
-							failure, cost)
-					    : !run_output(s, plan, worker, i,
-							  row, failure, cost);
+			r = s->is_second ? run_pair(s, worker, i, row, failure,
+						    cost)
+					 : run_output(s, plan, worker, i, row,
+						      failure, cost);
+			made = !r;
 			failed = failed || !made;
 			if (!made)
-				give_up(s, i, row);
+				give_up(s, i, row, r);
 		}
 		if (s->parcel && is_pair == s->is_second)
 			device_batch_row(s->parcel, i, row, &key, made);

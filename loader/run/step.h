@@ -39,6 +39,9 @@ struct step {
 	   Columns in memory of the loader need no copy. */
 	struct feed_batch input;
 	struct batch_view view;		 /* view of `input` */
+	/* `input` is a batch file of rows that a maker made (sent_batch.h). Its
+	   fields are the outputs. */
+	bool is_sent;
 	enum offload_side side;		 /* side that finishes the rows */
 	const struct pipeline *pipeline; /* of the epoch and the side */
 	struct buffer ids;
@@ -51,6 +54,9 @@ struct step {
 	bool has_rounds;
 	bool is_second;
 	struct buffer unmade; /* [rows][outputs]; 1: the first round failed */
+	/* Of a maker, [outputs][rows]: int32_t, 0 or the positive errno value
+	   of a failed output. Otherwise empty. */
+	struct buffer errors;
 	atomic_uint unread;   /* rows that were not run */
 	atomic_uint failed;   /* samples that failed, of those that were run */
 	/* Guarded by the caller's lock, down to `message`. The failed row with
@@ -68,13 +74,15 @@ struct step_plan {
 	enum beton_stage until;
 	struct device *device;	    /* NULL: no output is on a GPU */
 	const struct phases *whole; /* CPU's side; NULL: only one side */
+	bool keeps_errors;	    /* of a maker, for step->errors */
 };
 
 int step_open(const struct step_plan *plan, struct step **out);
 void step_close(struct step *step);
 
-/* Allocates the tensors and fills step->batch. Set step->view before. If
-   `padding` is true, every row is a repeat and not valid. */
+/* Allocates the tensors and fills step->batch. Set step->view and step->is_sent
+   before. If `padding` is true, every row is a repeat and not valid. Returns
+   -EPROTO if the rows of a maker are not those of the pipeline. */
 int step_prepare(struct step *step, const struct step_plan *plan,
 		 uint64_t number, bool padding);
 

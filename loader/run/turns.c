@@ -8,6 +8,7 @@
 
 #include "loader/feed/feed.h"
 #include "loader/gpu/cuda.h"
+#include "loader/run/makers.h"
 
 void turns_push_range(struct ring *ring, const char *name)
 {
@@ -99,6 +100,8 @@ void turn_finish(struct ring *ring, struct turn *t, int error)
 	}
 	keep_turn(ring, t);
 	pthread_cond_broadcast(&ring->ready);
+	if (ring->options.has_makers)
+		makers_wake(ring);
 }
 
 int turn_take_free(struct ring *ring, struct turn **out)
@@ -119,6 +122,21 @@ int turn_take_free(struct ring *ring, struct turn **out)
 	else
 		*out = t;
 	return r;
+}
+
+void turn_begin(struct ring *ring, struct turn *t)
+{
+	t->of = NULL;
+	t->state = TURN_FETCHING;
+	t->error = 0;
+	t->is_named = t->is_padding = false;
+	t->is_late = t->is_repeated = t->is_refused = false;
+	t->times = (struct throughput_times){
+		.has_upload = t->step->parcel != NULL,
+	};
+	t->step->is_sent = false;
+	t->step->side = offload_choose(&ring->balance);
+	DL_APPEND(ring->turns, t);
 }
 
 /* Returns advice for the user, or "" for errors without advice. */

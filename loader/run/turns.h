@@ -23,6 +23,7 @@
 #include "loader/run/offload.h"
 #include "loader/run/ring_options.h"
 #include "loader/run/throughput.h"
+#include "loader/run/wire.h"
 #include "loader/util/losses.h"
 
 enum { TURNS_WHY_SIZE = 600 };
@@ -33,6 +34,8 @@ enum { LANE_TRAINER, LANE_FETCHER, LANE_WORKERS };
 /* States of a turn, in their order. Change them under the lock. */
 enum turn_state {
 	TURN_FREE,
+	TURN_OPEN,   /* with makers: waits for a side that makes it */
+	TURN_REMOTE, /* a maker makes it */
 	TURN_FETCHING,
 	TURN_RUNNING,
 	TURN_STARTING,
@@ -67,13 +70,46 @@ struct turn {
 			 ring_close() */
 	enum turn_state state;
 	uint64_t sequence; /* its number in the order of delivery */
-	bool is_named;	   /* the user has asked for it by `name`, and it has
-			      the number TURN_NAMED */
+	bool is_named;	   /* the user has asked for it by name, and it has the
+			      number TURN_NAMED */
 	struct name name;
+	bool is_padding; /* at the end of an epoch: repeats a batch of another
+			    rank */
 	uint32_t next_row;
 	uint32_t rows_left; /* unfinished rows */
 	struct throughput_times times;
 	int error;
+	/* With makers (makers.h). */
+	struct link *link; /* of TURN_REMOTE */
+	uint64_t asked_ns; /* when its maker was asked */
+	bool is_late;	   /* another side should make it as well */
+	bool is_repeated;  /* there is another turn of this sequence */
+	bool is_refused;   /* a maker could not make it */
+};
+
+/* A maker of the ring, and the turns that it was asked for, in their order. */
+struct link {
+	struct link *prev, *next;
+	int fd;
+	struct turn *turns[WIRE_WINDOW];
+	unsigned num_turns;
+	bool is_ready; /* counted in makers.num_ready */
+	unsigned refusals; /* in a row; only for the link's thread */
+};
+
+/* Last times that are remembered. The longest is about the 98th percentile. */
+enum { MAKERS_TIMES = 64 };
+
+struct makers {
+	struct link *links;
+	unsigned num_links;
+	unsigned num_ready;	/* links whose sides have greeted each other */
+	bool is_fetching;	/* the fetching thread has a turn */
+	pthread_cond_t open;	/* wakes links */
+	pthread_cond_t removed; /* wakes makers_stop() */
+	uint64_t times_ns[MAKERS_TIMES]; /* from asking to receiving */
+	uint64_t num_times;		 /* ever */
+	struct beton_makers_stats stats;
 };
 
 /* The sequence of turns that have no place in the order of delivery. */
@@ -95,6 +131,7 @@ struct ring {
 	uint32_t in_flight; /* turns from TURN_FETCHING to TURN_DONE, in the
 			       order of delivery */
 	struct named named;
+	struct makers makers;
 	uint64_t epochs_end;
 	struct cursor produced;
 	uint64_t produced_sequence;
@@ -136,6 +173,8 @@ bool turn_is_stale(const struct ring *ring, const struct turn *t);
 /* Takes a free turn, or allocates one. The caller fills it and appends it to
    ring->turns. Returns the errors of step_open(). */
 int turn_take_free(struct ring *ring, struct turn **out);
+/* Begins a free turn, at the end of ring->turns. */
+void turn_begin(struct ring *ring, struct turn *t);
 /* Marks all rows as not run yet and wakes the workers. */
 void turn_begin_rows(struct ring *ring, struct turn *t);
 /* Marks the turn as done, with an error or 0, and wakes the user. Recycles a

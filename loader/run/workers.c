@@ -238,7 +238,7 @@ static void wait_for_rows(struct worker *w)
 
 	DL_FOREACH(ring->turns, t)
 	{
-		comes |= t->state == TURN_FETCHING;
+		comes |= t->state == TURN_FETCHING || t->state == TURN_REMOTE;
 	}
 	turns_wait_counted(ring, &ring->work,
 			   comes ? &decode->input_wait_ns

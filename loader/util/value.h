@@ -73,6 +73,8 @@ struct pipeline_output {
 	/* Bytes that pipeline_run() writes: row_size, unless a kernel makes the
 	   row from the output of pipeline_split(). */
 	uint64_t made_size;
+	/* Bytes of a row as a maker sends it (pipeline_finish()). */
+	uint64_t sent_size;
 	/* Bytes that pipeline_run() writes of a row that is mixed with another
 	   one. pipeline_pair() then makes made_size of two such rows. 0: rows
 	   are not mixed. */

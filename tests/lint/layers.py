@@ -104,7 +104,7 @@ FACE = {
     "loader/feed": "batch_view synthetic_text feed",
     "loader/pipeline": "phases pipeline value_store frame>loader/tools/gallery",
     "loader/gpu": "cuda device_batch",
-    "loader/run": "telemetry callback replay ring state step",
+    "loader/run": "telemetry callback replay ring state step link wire",
     "loader": "",
     "loader/tools/ui": "*",
     "loader/tools/machine": "*",

@@ -355,7 +355,8 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 					     "world_size", "on_error",
 					     "callback",   "no_padding",
 					     "verify",	   "storage_options",
-					     "on_demand",  "tell",
+					     "on_demand",  "role",
+					     "spare_workers", "tell",
 					     NULL };
 	struct number n[] = {
 		[CACHE_SIZE] = { .name = "cache_size",
@@ -376,10 +377,10 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 	struct text source = { "source", NULL }, cache = { "cache", NULL },
 		    delivery = { "delivery", NULL }, job = { "job", NULL };
 	int on_error = 0, callback = 0, no_padding = 0, verify = 0,
-	    on_demand = 0;
+	    on_demand = 0, role = 0, spare_workers = 0;
 
 	if (!PyArg_ParseTupleAndKeywords(
-		    args, kwargs, "O&|$zzzzO&O&O&O&O&O&O&O&O&O&O&O&ipppzpO",
+		    args, kwargs, "O&|$zzzzO&O&O&O&O&O&O&O&O&O&O&O&ipppzpipO",
 		    (char **)names, PyUnicode_FSConverter, path, &o->spec,
 		    &o->subset, &o->pipeline, &o->device, text_convert, &source,
 		    text_convert, &cache, text_convert, &delivery, text_convert,
@@ -388,7 +389,8 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 		    &n[EPOCH], number_convert, &n[WORKERS], number_convert,
 		    &n[PREFETCH], number_convert, &n[RANK], number_convert,
 		    &n[WORLD], &on_error, &callback, &no_padding, &verify,
-		    &o->storage_options, &on_demand, tell))
+		    &o->storage_options, &on_demand, &role, &spare_workers,
+		    tell))
 		return -1;
 	o->source = source.value;
 	o->cache = cache.value;
@@ -407,6 +409,8 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 	o->no_padding = no_padding;
 	o->verify = (uint64_t)verify;
 	o->on_demand = (uint64_t)on_demand;
+	o->role = (uint64_t)role;
+	o->spare_workers = (uint64_t)spare_workers;
 	return 0;
 }
 
@@ -687,6 +691,40 @@ static PyObject *loader_make(PyObject *self, PyObject *args)
 	return r ? raise_error(-r, error, NULL) : wrap(self, b, on);
 }
 
+/* --- makers --- */
+
+typedef int link_fn(struct beton_loader *loader, int fd, char *why,
+		    size_t size);
+
+/* Runs one end of a link. Other threads may use the loader meanwhile, so the
+   handle is not locked. */
+static PyObject *run_link(PyObject *self, PyObject *socket, link_fn *run)
+{
+	struct handle *h = handle_of(self);
+	int fd = PyObject_AsFileDescriptor(socket), r;
+	char error[ERROR_SIZE] = "";
+
+	if (fd < 0 || lock(h))
+		return NULL;
+	unlock(h);
+	Py_BEGIN_ALLOW_THREADS;
+	r = run(h->loader, fd, error, sizeof(error));
+	Py_END_ALLOW_THREADS;
+	if (r && r != -ECANCELED)
+		return raise_error(-r, error, NULL);
+	Py_RETURN_NONE;
+}
+
+static PyObject *loader_serve(PyObject *self, PyObject *socket)
+{
+	return run_link(self, socket, beton_loader_serve);
+}
+
+static PyObject *loader_attach(PyObject *self, PyObject *socket)
+{
+	return run_link(self, socket, beton_loader_attach);
+}
+
 /* --- its place --- */
 
 static PyObject *loader_state(PyObject *self, PyObject *unused)
@@ -896,6 +934,7 @@ struct stats {
 	struct beton_throughput_stats throughput;
 	struct beton_image_cache_stats kept;
 	struct beton_network_stats network; /* size 0: not known */
+	struct beton_makers_stats makers;   /* size 0: not known */
 	uint64_t failed_samples;
 };
 
@@ -908,6 +947,9 @@ static void read_stats(const struct beton_loader *l, struct stats *s)
 	s->network.size = sizeof(s->network);
 	if (beton_loader_network(l, &s->network))
 		s->network.size = 0;
+	s->makers.size = sizeof(s->makers);
+	if (beton_loader_makers(l, &s->makers))
+		s->makers.size = 0;
 	s->failed_samples = beton_loader_failed_samples(l);
 }
 
@@ -958,6 +1000,21 @@ static PyObject *new_network(const struct beton_network_stats *n)
 		"limit_bytes", (ull)n->tier_limit);
 }
 
+/* None: the loader is no trainer. */
+static PyObject *new_makers(const struct beton_makers_stats *m)
+{
+	typedef unsigned long long ull;
+
+	if (!m->size)
+		Py_RETURN_NONE;
+	return Py_BuildValue(
+		"{s:K, s:K, s:K, s:K, s:K, s:K, s:K, s:K, s:d}", "makers",
+		(ull)m->makers, "batches", (ull)m->batches, "samples",
+		(ull)m->samples, "bytes", (ull)m->bytes, "here", (ull)m->here,
+		"repeated", (ull)m->repeated, "refused", (ull)m->refused,
+		"lost", (ull)m->lost, "latency_s", seconds(m->latency_ns));
+}
+
 static PyObject *new_stats(const struct stats *s)
 {
 	PyObject *stages = PyDict_New();
@@ -975,10 +1032,11 @@ static PyObject *new_stats(const struct stats *s)
 	}
 	if (!stages)
 		return NULL;
-	return Py_BuildValue("{s:N, s:N, s:N, s:N, s:K}", "stages", stages,
+	return Py_BuildValue("{s:N, s:N, s:N, s:N, s:N, s:K}", "stages", stages,
 			     "throughput", new_throughput(&s->throughput),
 			     "image_cache", new_kept(&s->kept), "network",
-			     new_network(&s->network), "failed_samples",
+			     new_network(&s->network), "makers",
+			     new_makers(&s->makers), "failed_samples",
 			     (unsigned long long)s->failed_samples);
 }
 
@@ -1023,6 +1081,8 @@ static PyMethodDef loader_methods[] = {
 	{ "next", loader_next, METH_VARARGS, NULL },
 	{ "ask", loader_ask, METH_VARARGS, NULL },
 	{ "make", loader_make, METH_VARARGS, NULL },
+	{ "serve", loader_serve, METH_O, NULL },
+	{ "attach", loader_attach, METH_O, NULL },
 	{ "begin", loader_begin, METH_NOARGS, NULL },
 	{ "begin_epoch", loader_begin_epoch, METH_NOARGS, NULL },
 	{ "is_fresh", loader_is_fresh, METH_NOARGS, NULL },

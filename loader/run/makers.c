@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/run/makers.h"
+
+#include <sys/socket.h>
+#include <utlist.h>
+
+enum {
+	/* Batches that the own workers have at a time: one that they make, and
+	   the following one. */
+	HERE_MAX = 2,
+	/* A batch is late after twice the longest of the last times, but not
+	   before the least delay; and after the first delay as long as no
+	   time is known. */
+	LATE_FACTOR = 2,
+	LATE_LEAST_MS = 50,
+	LATE_FIRST_MS = 2000,
+};
+
+static const uint64_t MS = 1000000;
+
+void makers_init(struct makers *m)
+{
+	pthread_cond_init(&m->open, NULL);
+	pthread_cond_init(&m->removed, NULL);
+}
+
+void makers_fini(struct makers *m)
+{
+	pthread_cond_destroy(&m->open);
+	pthread_cond_destroy(&m->removed);
+}
+
+void makers_wake(struct ring *ring)
+{
+	pthread_cond_signal(&ring->room);
+	pthread_cond_broadcast(&ring->makers.open);
+}
+
+/* --- which turn, and whose --- */
+
+static bool is_here(const struct turn *t)
+{
+	return t->state == TURN_FETCHING ||
+	       (t->state == TURN_RUNNING && !t->step->is_sent);
+}
+
+bool makers_here_wants(const struct ring *ring)
+{
+	const struct turn *t;
+	unsigned n = 0;
+
+	if (ring->options.spares_workers && ring->makers.num_ready)
+		return false;
+	DL_FOREACH(ring->turns, t)
+	{
+		n += is_here(t) && !turn_is_stale(ring, t);
+	}
+	return n < HERE_MAX;
+}
+
+/* Begins another turn for the batch of a late one. Returns NULL if memory is
+   short. */
+static struct turn *repeat(struct ring *ring, struct turn *late)
+{
+	struct turn *t;
+
+	late->is_late = false;
+	late->is_repeated = true;
+	if (turn_take_free(ring, &t))
+		return NULL;
+	turn_begin(ring, t);
+	/* The workers run the rows of the first turn first. */
+	DL_DELETE(ring->turns, t);
+	DL_PREPEND(ring->turns, t);
+	t->sequence = late->sequence;
+	t->name = late->name;
+	t->is_padding = late->is_padding;
+	t->is_repeated = true;
+	ring->in_flight++;
+	ring->makers.stats.repeated++;
+	return t;
+}
+
+/* Returns the oldest turn that this side may make. `link` is NULL for the own
+   workers. */
+static struct turn *find_open(struct ring *ring, const struct link *link)
+{
+	struct turn *t;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		if (turn_is_stale(ring, t))
+			continue;
+		if (t->is_late && t->state == TURN_REMOTE && t->link != link)
+			return repeat(ring, t);
+		if (t->state == TURN_OPEN && (!link || !t->is_refused))
+			return t;
+	}
+	return NULL;
+}
+
+/* Whether the own workers must make a turn, although they should rest. */
+static bool must_be_here(struct ring *ring)
+{
+	const struct turn *t;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		if (!turn_is_stale(ring, t) &&
+		    ((t->is_late && t->state == TURN_REMOTE) ||
+		     (t->is_refused && t->state == TURN_OPEN)))
+			return true;
+	}
+	return false;
+}
+
+struct turn *makers_take_here(struct ring *ring)
+{
+	struct turn *t = NULL;
+
+	if (makers_here_wants(ring) || must_be_here(ring))
+		t = find_open(ring, NULL);
+	if (t) {
+		t->state = TURN_FETCHING;
+		ring->makers.stats.here++;
+	}
+	return t;
+}
+
+bool makers_take(struct ring *ring, struct link *link)
+{
+	struct turn *t;
+
+	/* The fetching thread takes it. */
+	if (makers_here_wants(ring) && !ring->makers.is_fetching)
+		return false;
+	t = find_open(ring, link);
+	if (!t)
+		return false;
+	t->state = TURN_REMOTE;
+	t->link = link;
+	t->asked_ns = stage_now_ns();
+	link->turns[link->num_turns++] = t;
+	return true;
+}
+
+/* --- what became of it --- */
+
+static struct turn *remove_first(struct link *link)
+{
+	struct turn *t = link->turns[0];
+
+	link->num_turns--;
+	for (unsigned i = 0; i < link->num_turns; i++)
+		link->turns[i] = link->turns[i + 1];
+	t->link = NULL;
+	return t;
+}
+
+static void open_again(struct ring *ring, struct turn *t)
+{
+	t->state = TURN_OPEN;
+	t->is_late = false;
+	if (t->step->parcel)
+		device_batch_end(t->step->parcel);
+	if (turn_is_stale(ring, t))
+		turn_recycle(ring, t);
+}
+
+void makers_received(struct ring *ring, struct link *link, uint64_t bytes)
+{
+	struct makers *m = &ring->makers;
+	struct turn *t = remove_first(link);
+	uint64_t now = stage_now_ns();
+
+	m->times_ns[m->num_times++ % MAKERS_TIMES] = now - t->asked_ns;
+	m->stats.batches++;
+	m->stats.samples += t->step->batch.num_samples;
+	m->stats.bytes += bytes;
+	t->times.fetched_ns = now;
+	if (turn_is_stale(ring, t)) {
+		turn_finish(ring, t, 0);
+		return;
+	}
+	t->state = TURN_RUNNING;
+	turn_begin_rows(ring, t);
+}
+
+void makers_refused(struct ring *ring, struct link *link)
+{
+	struct turn *t = remove_first(link);
+
+	t->is_refused = true;
+	ring->makers.stats.refused++;
+	open_again(ring, t);
+	makers_wake(ring);
+}
+
+/* --- links --- */
+
+void makers_add(struct ring *ring, struct link *link)
+{
+	DL_APPEND(ring->makers.links, link);
+	ring->makers.num_links++;
+}
+
+void makers_ready(struct ring *ring, struct link *link)
+{
+	link->is_ready = true;
+	ring->makers.num_ready++;
+	makers_wake(ring);
+}
+
+void makers_remove(struct ring *ring, struct link *link)
+{
+	while (link->num_turns)
+		open_again(ring, remove_first(link));
+	DL_DELETE(ring->makers.links, link);
+	ring->makers.num_links--;
+	ring->makers.num_ready -= link->is_ready;
+	ring->makers.stats.lost += link->is_ready && !ring->stopping;
+	pthread_cond_broadcast(&ring->makers.removed);
+	makers_wake(ring);
+}
+
+void makers_stop(struct ring *ring)
+{
+	struct link *link;
+
+	DL_FOREACH(ring->makers.links, link)
+	{
+		shutdown(link->fd, SHUT_RDWR);
+	}
+	pthread_cond_broadcast(&ring->makers.open);
+	while (ring->makers.num_links)
+		pthread_cond_wait(&ring->makers.removed, &ring->lock);
+}
+
+/* --- late batches --- */
+
+static uint64_t late_after(const struct makers *m)
+{
+	uint64_t longest = 0, n = min_u64(m->num_times, MAKERS_TIMES);
+
+	for (uint64_t i = 0; i < n; i++)
+		longest = max_u64(longest, m->times_ns[i]);
+	return n ? max_u64(LATE_FACTOR * longest, LATE_LEAST_MS * MS)
+		 : LATE_FIRST_MS * MS;
+}
+
+void makers_look(struct ring *ring)
+{
+	uint64_t now = stage_now_ns(), after = late_after(&ring->makers);
+	struct turn *t;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		if (t->sequence != ring->given_sequence ||
+		    t->state != TURN_REMOTE || t->is_late || t->is_repeated ||
+		    now - t->asked_ns < after)
+			continue;
+		t->is_late = true;
+		makers_wake(ring);
+	}
+}
