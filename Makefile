@@ -89,7 +89,7 @@ in = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 # The library: the engine, which is the half of fs/ without FUSE, and the
 # loader. tests/lint/layers.py has the order of the directories.
 lib_src    := $(call in,$(addprefix fs/,util files memory metrics order net keys remote upload tier source dataset writer cache engine) \
-              loader $(addprefix loader/,util jpeg codec resize pixels policy list text graph grid ops jit feed pipeline gpu run))
+              loader $(addprefix loader/,util jpeg codec resize pixels policy list text graph grid ops jit feed pipeline gpu run link))
 # Directories named isa/ are compiled once for each instruction set.
 isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)

@@ -10,7 +10,7 @@
 #include "fs/util/bytes.h"
 #include "loader/open.h"
 #include "loader/pipeline/value_store.h"
-#include "loader/run/link.h"
+#include "loader/link/link.h"
 #include "loader/run/state.h"
 
 enum { DEVICE_WHY_SIZE = 600 };

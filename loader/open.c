@@ -24,6 +24,10 @@
 
 enum {
 	PREFETCH_DEFAULT = 2,
+	/* Prefetch of a trainer: two batches for each of eight makers and for
+	   its own workers, but at least some, in PREFETCH_MEMORY. */
+	PREFETCH_MAKERS = 18,
+	PREFETCH_LEAST = 4,
 	THREADS_MAX = 4096,
 	/* Size of the first version of the options. */
 	OPTIONS_MIN = offsetof(struct beton_loader_options, trace),
@@ -32,6 +36,7 @@ enum {
 };
 
 static const uint64_t PINNED_DEFAULT = (uint64_t)4 << 30;
+static const uint64_t PREFETCH_MEMORY = (uint64_t)2 << 30;
 
 /* Stores the last error for beton_loader_options.error, and calls the user's
    log callback. */
@@ -309,6 +314,23 @@ static void check_memory(struct beton_loader *l, uint32_t prefetch)
 	footprint_check(&f, "", &l->log);
 }
 
+/* Returns the number of batches to prefetch. By default, makers get more of
+   them, as far as memory allows. */
+static uint32_t prefetch_of(const struct beton_loader *l,
+			    const struct beton_loader_options *o)
+{
+	uint64_t size = phases_row_size(l->phases), n;
+
+	if (o->prefetch)
+		return o->prefetch;
+	if (l->role != BETON_ROLE_TRAINER)
+		return PREFETCH_DEFAULT;
+	if (!mul_ok(size, spec_batch_samples(&l->feed->spec, 0), &size))
+		return PREFETCH_DEFAULT;
+	n = PREFETCH_MEMORY / (size + 1);
+	return (uint32_t)max_u64(PREFETCH_LEAST, min_u64(n, PREFETCH_MAKERS));
+}
+
 static int start_ring(struct beton_loader *l,
 		      const struct beton_loader_options *o)
 {
@@ -324,7 +346,7 @@ static int start_ring(struct beton_loader *l,
 			   .no_padding = o->no_padding,
 			   .epoch = o->epoch },
 		.epochs_end = UINT64_MAX,
-		.prefetch = o->prefetch ? o->prefetch : PREFETCH_DEFAULT,
+		.prefetch = prefetch_of(l, o),
 		.on_demand = l->on_demand,
 		.has_makers = l->role == BETON_ROLE_TRAINER,
 		.spares_workers = o->spare_workers,

@@ -23,7 +23,7 @@
 #include "loader/run/replay.h"
 #include "loader/run/ring.h"
 #include "loader/run/telemetry.h"
-#include "loader/run/wire.h"
+#include "loader/link/wire.h"
 #include "loader/util/cancel.h"
 
 enum { LOADER_ERROR_SIZE = 1024 };

@@ -214,10 +214,10 @@ struct beton_loader_options {
 	   this one (default: BETON_ROLE_ALONE). */
 	uint64_t role;
 	/*
-	 * With BETON_ROLE_TRAINER. If not 0: the loader's own workers make
-	 * batches only while no maker is attached, and those that makers are
-	 * late with or cannot make. Otherwise own workers and makers share the
-	 * batches by speed, and own workers come first.
+	 * Only for BETON_ROLE_TRAINER. If not 0: the loader's own workers make
+	 * batches only while no maker is attached, and those that are stalled
+	 * at a maker or that it cannot make. Otherwise own workers and makers
+	 * share the batches by speed, and own workers come first.
 	 */
 	uint64_t spare_workers;
 };
@@ -225,7 +225,7 @@ struct beton_loader_options {
 /*
  * The parts of loaders on several machines that make the batches of one. All of
  * them open the same dataset with the same sampling spec, pipeline and on_error.
- * Batches have the same bits, whoever makes them.
+ * Batches have the same bits, whichever loader makes them.
  */
 enum beton_role {
 	BETON_ROLE_ALONE = 0,
@@ -816,9 +816,10 @@ BETON_API int beton_loader_serve(struct beton_loader *loader, int fd, char *why,
  * beton_loader_next() and all other calls stay as they are. If a maker fails,
  * other makers or the loader's own workers make its batches, so that no batch is
  * lost. If the user waits for a batch for more than twice the longest of the
- * last times of makers, another side makes it as well, and the first of both is
- * delivered. With several makers, set `prefetch` to at least two batches for
- * each, so that all of them have work.
+ * last times of makers, the batch is stalled: another side makes it as well, and
+ * the first of both is delivered. Set `prefetch` to at least two batches for each
+ * maker, so that all of them have work (default: 18, or fewer if they would need
+ * more than 2 GiB).
  *
  * Returns
  *   -EINVAL     the loader has another role
@@ -838,7 +839,7 @@ struct beton_makers_stats {
 	uint64_t samples; /* in them */
 	uint64_t bytes;	  /* received */
 	uint64_t here;	  /* batches that the own workers began */
-	uint64_t repeated; /* late batches that another side made as well */
+	uint64_t repeated; /* stalled batches that another side made as well */
 	uint64_t refused;  /* batches that a maker could not make */
 	uint64_t lost;	   /* makers whose connection ended */
 	uint64_t latency_ns; /* mean of the last times from asking a maker to

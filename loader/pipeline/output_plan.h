@@ -43,8 +43,8 @@ struct output_plan {
 	size_t first_half; /* number of passes before `pair'; all if there is no
 			      `pair' */
 	struct chain rest; /* operations for a GPU, after the last pass */
-	/* Of a trainer with makers: the operations after the row that a maker
-	   sends, up to the end of the last pass. No nodes: none. */
+	/* The operations of a trainer after the row that a maker sends, up to
+	   the end of the last pass. No nodes: none. */
 	struct pass finish;
 	enum quality quality;	   /* of the first pass, and of cached images */
 	uint64_t cache_size;	   /* bytes; 0: no cache */

@@ -102,7 +102,7 @@ static void open_turns(struct ring *ring)
 		if (!t)
 			continue;
 		t->state = TURN_OPEN;
-		makers_wake(ring);
+		turns_offer(ring);
 	}
 }
 

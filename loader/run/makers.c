@@ -8,12 +8,12 @@ enum {
 	/* Batches that the own workers have at a time: one that they make, and
 	   the following one. */
 	HERE_MAX = 2,
-	/* A batch is late after twice the longest of the last times, but not
-	   before the least delay; and after the first delay as long as no
+	/* A batch is stalled after twice the longest of the last times, but
+	   not before the least delay; and after the first delay as long as no
 	   time is known. */
-	LATE_FACTOR = 2,
-	LATE_LEAST_MS = 50,
-	LATE_FIRST_MS = 2000,
+	STALL_FACTOR = 2,
+	STALL_LEAST_MS = 50,
+	STALL_FIRST_MS = 2000,
 };
 
 static const uint64_t MS = 1000000;
@@ -28,12 +28,6 @@ void makers_fini(struct makers *m)
 {
 	pthread_cond_destroy(&m->open);
 	pthread_cond_destroy(&m->removed);
-}
-
-void makers_wake(struct ring *ring)
-{
-	pthread_cond_signal(&ring->room);
-	pthread_cond_broadcast(&ring->makers.open);
 }
 
 /* --- which turn, and whose --- */
@@ -58,23 +52,23 @@ bool makers_here_wants(const struct ring *ring)
 	return n < HERE_MAX;
 }
 
-/* Begins another turn for the batch of a late one. Returns NULL if memory is
+/* Begins another turn for the batch of a stalled one. Returns NULL if memory is
    short. */
-static struct turn *repeat(struct ring *ring, struct turn *late)
+static struct turn *repeat(struct ring *ring, struct turn *stalled)
 {
 	struct turn *t;
 
-	late->is_late = false;
-	late->is_repeated = true;
+	stalled->is_stalled = false;
+	stalled->is_repeated = true;
 	if (turn_take_free(ring, &t))
 		return NULL;
 	turn_begin(ring, t);
 	/* The workers run the rows of the first turn first. */
 	DL_DELETE(ring->turns, t);
 	DL_PREPEND(ring->turns, t);
-	t->sequence = late->sequence;
-	t->name = late->name;
-	t->is_padding = late->is_padding;
+	t->sequence = stalled->sequence;
+	t->name = stalled->name;
+	t->is_padding = stalled->is_padding;
 	t->is_repeated = true;
 	ring->in_flight++;
 	ring->makers.stats.repeated++;
@@ -91,7 +85,7 @@ static struct turn *find_open(struct ring *ring, const struct link *link)
 	{
 		if (turn_is_stale(ring, t))
 			continue;
-		if (t->is_late && t->state == TURN_REMOTE && t->link != link)
+		if (t->is_stalled && t->state == TURN_REMOTE && t->link != link)
 			return repeat(ring, t);
 		if (t->state == TURN_OPEN && (!link || !t->is_refused))
 			return t;
@@ -107,7 +101,7 @@ static bool must_be_here(struct ring *ring)
 	DL_FOREACH(ring->turns, t)
 	{
 		if (!turn_is_stale(ring, t) &&
-		    ((t->is_late && t->state == TURN_REMOTE) ||
+		    ((t->is_stalled && t->state == TURN_REMOTE) ||
 		     (t->is_refused && t->state == TURN_OPEN)))
 			return true;
 	}
@@ -160,7 +154,7 @@ static struct turn *remove_first(struct link *link)
 static void open_again(struct ring *ring, struct turn *t)
 {
 	t->state = TURN_OPEN;
-	t->is_late = false;
+	t->is_stalled = false;
 	if (t->step->parcel)
 		device_batch_end(t->step->parcel);
 	if (turn_is_stale(ring, t))
@@ -193,7 +187,7 @@ void makers_refused(struct ring *ring, struct link *link)
 	t->is_refused = true;
 	ring->makers.stats.refused++;
 	open_again(ring, t);
-	makers_wake(ring);
+	turns_offer(ring);
 }
 
 /* --- links --- */
@@ -208,7 +202,7 @@ void makers_ready(struct ring *ring, struct link *link)
 {
 	link->is_ready = true;
 	ring->makers.num_ready++;
-	makers_wake(ring);
+	turns_offer(ring);
 }
 
 void makers_remove(struct ring *ring, struct link *link)
@@ -220,7 +214,7 @@ void makers_remove(struct ring *ring, struct link *link)
 	ring->makers.num_ready -= link->is_ready;
 	ring->makers.stats.lost += link->is_ready && !ring->stopping;
 	pthread_cond_broadcast(&ring->makers.removed);
-	makers_wake(ring);
+	turns_offer(ring);
 }
 
 void makers_stop(struct ring *ring)
@@ -236,30 +230,30 @@ void makers_stop(struct ring *ring)
 		pthread_cond_wait(&ring->makers.removed, &ring->lock);
 }
 
-/* --- late batches --- */
+/* --- stalled batches --- */
 
-static uint64_t late_after(const struct makers *m)
+static uint64_t stalls_after(const struct makers *m)
 {
 	uint64_t longest = 0, n = min_u64(m->num_times, MAKERS_TIMES);
 
 	for (uint64_t i = 0; i < n; i++)
 		longest = max_u64(longest, m->times_ns[i]);
-	return n ? max_u64(LATE_FACTOR * longest, LATE_LEAST_MS * MS)
-		 : LATE_FIRST_MS * MS;
+	return n ? max_u64(STALL_FACTOR * longest, STALL_LEAST_MS * MS)
+		 : STALL_FIRST_MS * MS;
 }
 
 void makers_look(struct ring *ring)
 {
-	uint64_t now = stage_now_ns(), after = late_after(&ring->makers);
+	uint64_t now = stage_now_ns(), after = stalls_after(&ring->makers);
 	struct turn *t;
 
 	DL_FOREACH(ring->turns, t)
 	{
 		if (t->sequence != ring->given_sequence ||
-		    t->state != TURN_REMOTE || t->is_late || t->is_repeated ||
+		    t->state != TURN_REMOTE || t->is_stalled || t->is_repeated ||
 		    now - t->asked_ns < after)
 			continue;
-		t->is_late = true;
-		makers_wake(ring);
+		t->is_stalled = true;
+		turns_offer(ring);
 	}
 }

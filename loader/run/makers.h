@@ -10,7 +10,7 @@
  * its turns are open again.
  *
  * If the user waits for a batch that a maker should have sent long ago, it is
- * late: another side makes it as well, in a turn with the same place in the
+ * stalled: another side makes it as well, in a turn with the same place in the
  * order. The first one that is done is delivered, and both have the same bits.
  *
  * The caller holds ring->lock.
@@ -47,10 +47,8 @@ void makers_remove(struct ring *ring, struct link *link);
 /* Makes all links fail, and waits until they are removed. */
 void makers_stop(struct ring *ring);
 
-/* Wakes the sides that could take a turn. */
-void makers_wake(struct ring *ring);
 /* For the user's thread, while it waits: marks the turn that it waits for as
-   late, if it is. */
+   stalled, if it is. */
 void makers_look(struct ring *ring);
 
 #endif

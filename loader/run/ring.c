@@ -16,7 +16,7 @@
 #include "loader/run/turns.h"
 #include "loader/run/workers.h"
 
-/* Time after which a waiting user's thread looks for late batches. */
+/* Time after which a waiting user's thread looks for stalled batches. */
 enum { LOOK_MS = 20 };
 
 /* --- calls of the user --- */
@@ -35,8 +35,8 @@ static struct turn *find_ready_turn(struct ring *ring)
 	return NULL;
 }
 
-/* Waits until a turn is done. With makers, looks at times whether the turn is
-   late. */
+/* Waits until a turn is done. If there are makers, looks at times whether the
+   turn is stalled. */
 static void wait_until_ready(struct ring *ring)
 {
 	struct timespec end;

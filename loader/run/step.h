@@ -14,7 +14,7 @@
 #include "loader/feed/feed.h"
 #include "loader/gpu/device_batch.h"
 #include "loader/pipeline/phases.h"
-#include "loader/run/list_rows.h"
+#include "loader/list/list_rows.h"
 #include "loader/run/offload.h"
 #include "loader/util/scratch.h"
 #include "loader/util/stages.h"
@@ -54,8 +54,8 @@ struct step {
 	bool has_rounds;
 	bool is_second;
 	struct buffer unmade; /* [rows][outputs]; 1: the first round failed */
-	/* Of a maker, [outputs][rows]: int32_t, 0 or the positive errno value
-	   of a failed output. Otherwise empty. */
+	/* Only a maker has them, as int32_t [outputs][rows]: 0 or the positive
+	   errno value of a failed output. */
 	struct buffer errors;
 	atomic_uint unread;   /* rows that were not run */
 	atomic_uint failed;   /* samples that failed, of those that were run */

@@ -8,7 +8,6 @@
 
 #include "loader/feed/feed.h"
 #include "loader/gpu/cuda.h"
-#include "loader/run/makers.h"
 
 void turns_push_range(struct ring *ring, const char *name)
 {
@@ -101,7 +100,7 @@ void turn_finish(struct ring *ring, struct turn *t, int error)
 	keep_turn(ring, t);
 	pthread_cond_broadcast(&ring->ready);
 	if (ring->options.has_makers)
-		makers_wake(ring);
+		turns_offer(ring);
 }
 
 int turn_take_free(struct ring *ring, struct turn **out)
@@ -124,13 +123,19 @@ int turn_take_free(struct ring *ring, struct turn **out)
 	return r;
 }
 
+void turns_offer(struct ring *ring)
+{
+	pthread_cond_signal(&ring->room);
+	pthread_cond_broadcast(&ring->makers.open);
+}
+
 void turn_begin(struct ring *ring, struct turn *t)
 {
 	t->of = NULL;
 	t->state = TURN_FETCHING;
 	t->error = 0;
 	t->is_named = t->is_padding = false;
-	t->is_late = t->is_repeated = t->is_refused = false;
+	t->is_stalled = t->is_repeated = t->is_refused = false;
 	t->times = (struct throughput_times){
 		.has_upload = t->step->parcel != NULL,
 	};

@@ -23,7 +23,6 @@
 #include "loader/run/offload.h"
 #include "loader/run/ring_options.h"
 #include "loader/run/throughput.h"
-#include "loader/run/wire.h"
 #include "loader/util/losses.h"
 
 enum { TURNS_WHY_SIZE = 600 };
@@ -34,7 +33,7 @@ enum { LANE_TRAINER, LANE_FETCHER, LANE_WORKERS };
 /* States of a turn, in their order. Change them under the lock. */
 enum turn_state {
 	TURN_FREE,
-	TURN_OPEN,   /* with makers: waits for a side that makes it */
+	TURN_OPEN,   /* waits for a side that makes it, if there are makers */
 	TURN_REMOTE, /* a maker makes it */
 	TURN_FETCHING,
 	TURN_RUNNING,
@@ -79,19 +78,23 @@ struct turn {
 	uint32_t rows_left; /* unfinished rows */
 	struct throughput_times times;
 	int error;
-	/* With makers (makers.h). */
+	/* For makers.h, like the members below. */
 	struct link *link; /* of TURN_REMOTE */
 	uint64_t asked_ns; /* when its maker was asked */
-	bool is_late;	   /* another side should make it as well */
+	bool is_stalled;   /* another side should make it as well */
 	bool is_repeated;  /* there is another turn of this sequence */
 	bool is_refused;   /* a maker could not make it */
 };
+
+/* Batches that a maker is asked for at a time: the one that it makes, and the
+   following one. */
+enum { MAKERS_WINDOW = 2 };
 
 /* A maker of the ring, and the turns that it was asked for, in their order. */
 struct link {
 	struct link *prev, *next;
 	int fd;
-	struct turn *turns[WIRE_WINDOW];
+	struct turn *turns[MAKERS_WINDOW];
 	unsigned num_turns;
 	bool is_ready; /* counted in makers.num_ready */
 	unsigned refusals; /* in a row; only for the link's thread */
@@ -173,6 +176,8 @@ bool turn_is_stale(const struct ring *ring, const struct turn *t);
 /* Takes a free turn, or allocates one. The caller fills it and appends it to
    ring->turns. Returns the errors of step_open(). */
 int turn_take_free(struct ring *ring, struct turn **out);
+/* Wakes the sides that could take a turn, if there are makers. */
+void turns_offer(struct ring *ring);
 /* Begins a free turn, at the end of ring->turns. */
 void turn_begin(struct ring *ring, struct turn *t);
 /* Marks all rows as not run yet and wakes the workers. */

@@ -47,6 +47,7 @@ LAYERS = """
     loader/pipeline
     loader/gpu
     loader/run
+    loader/link
     loader
     loader/tools/ui loader/tools/machine
     loader/tools/picture loader/tools/formats
@@ -104,7 +105,8 @@ FACE = {
     "loader/feed": "batch_view synthetic_text feed",
     "loader/pipeline": "phases pipeline value_store frame>loader/tools/gallery",
     "loader/gpu": "cuda device_batch",
-    "loader/run": "telemetry callback replay ring state step link wire",
+    "loader/run": "telemetry callback replay ring state step makers>loader/link named>loader/link",
+    "loader/link": "link wire",
     "loader": "",
     "loader/tools/ui": "*",
     "loader/tools/machine": "*",

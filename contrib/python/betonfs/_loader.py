@@ -299,6 +299,10 @@ class Loader(Epochs):
     it.
     """
 
+    # enum beton_role of <beton/loader.h>, and the trainer's spare_workers.
+    _role = 0
+    _spare_workers = False
+
     @explained
     def __init__(
         self,
@@ -436,6 +440,8 @@ class Loader(Epochs):
             self._text = pipeline_text(self._arguments["pipeline"], self.path,
                                        self._storage)
             core = _beton.Loader(self.path, pipeline=self._text,
+                                 role=self._role,
+                                 spare_workers=self._spare_workers,
                                  tell=_teller(self._arguments["on_error"]),
                                  **options)
         except ValueError as e:

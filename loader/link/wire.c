@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/wire.h"
+#include "loader/link/wire.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -4,11 +4,11 @@
  * the calling thread until the link ends. The caller closes the socket
  * afterwards.
  */
-#ifndef LOADER_RUN_LINK_H
-#define LOADER_RUN_LINK_H
+#ifndef LOADER_LINK_LINK_H
+#define LOADER_LINK_LINK_H
 
 #include "loader/run/ring.h"
-#include "loader/run/wire.h"
+#include "loader/link/wire.h"
 
 /* Takes turns for a maker, and receives their batches. Returns -ECANCELED when
    the ring stops, and otherwise the error that ended the link. `why` receives

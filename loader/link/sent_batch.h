@@ -7,8 +7,8 @@
  *
  * The bytes of fixed columns and of values stay in the step.
  */
-#ifndef LOADER_RUN_SENT_BATCH_H
-#define LOADER_RUN_SENT_BATCH_H
+#ifndef LOADER_LINK_SENT_BATCH_H
+#define LOADER_LINK_SENT_BATCH_H
 
 #include <sys/uio.h>
 

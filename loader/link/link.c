@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/link.h"
+#include "loader/link/link.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "fs/util/bytes.h"
 #include "loader/run/makers.h"
 #include "loader/run/named.h"
-#include "loader/run/sent_batch.h"
+#include "loader/link/sent_batch.h"
 
 enum {
 	/* A maker that refused so many batches in a row, although it is there,
@@ -37,7 +37,7 @@ static unsigned take_turns(struct ring *ring, struct link *link)
 
 	pthread_mutex_lock(&ring->lock);
 	while (!ring->stopping) {
-		while (link->num_turns < WIRE_WINDOW && makers_take(ring, link))
+		while (link->num_turns < MAKERS_WINDOW && makers_take(ring, link))
 			;
 		if (link->num_turns)
 			break;
@@ -61,7 +61,7 @@ static struct wire_name name_of(const struct ring *ring, const struct turn *t)
 /* Sends the names of the last `count` turns. */
 static int send_names(struct ring *ring, struct link *link, unsigned count)
 {
-	struct wire_name names[WIRE_WINDOW];
+	struct wire_name names[MAKERS_WINDOW];
 
 	for (unsigned i = 0; i < count; i++)
 		names[i] = name_of(

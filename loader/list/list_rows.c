@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/list_rows.h"
+#include "loader/list/list_rows.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/sent_batch.h"
+#include "loader/link/sent_batch.h"
 
 #include <stdio.h>
 #include <string.h>

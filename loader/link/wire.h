@@ -6,8 +6,8 @@
  * wire_answer and `size` bytes: a batch file of the outputs (sent_batch.h), or,
  * if it failed, a message of text. All numbers are little-endian.
  */
-#ifndef LOADER_RUN_WIRE_H
-#define LOADER_RUN_WIRE_H
+#ifndef LOADER_LINK_WIRE_H
+#define LOADER_LINK_WIRE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,9 +22,6 @@ enum {
 	WIRE_FINGERPRINT_SIZE = 40,
 	WIRE_LIBRARY_SIZE = 24,
 	WIRE_MESSAGE_SIZE = 1024,
-	/* Names that a trainer sends to a maker without an answer: the batch
-	   that the maker makes, and the following one. */
-	WIRE_WINDOW = 2,
 };
 
 /* Both sides must be equal. Texts are padded with NUL. */

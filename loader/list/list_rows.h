@@ -6,8 +6,8 @@
  * samples are complete, the functions join the rows, cut them, or pad them to
  * the longest list.
  */
-#ifndef LOADER_RUN_LIST_ROWS_H
-#define LOADER_RUN_LIST_ROWS_H
+#ifndef LOADER_LIST_LIST_ROWS_H
+#define LOADER_LIST_LIST_ROWS_H
 
 #include <stdint.h>
 

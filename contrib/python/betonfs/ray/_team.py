@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The makers of a trainer: starts them, links them, and replaces links that
+end."""
+from __future__ import annotations
+
+import errno
+import logging
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+
+from .. import _beton
+from ._maker import KEY_SIZE, Maker, tune
+
+_log = logging.getLogger("betonfs")
+
+# Seconds between two looks at what a thread waits for.
+_TICK = 0.2
+# Seconds to connect to a maker.
+_PATIENCE = 10.0
+# Seconds after which makers without a node are reported.
+_PENDING = 15.0
+# The longest delay, in seconds, before a maker that failed several times without
+# a batch is linked again.
+_DELAY_MAX = 30.0
+# makers="auto": seconds between two decisions, the share of its time that the
+# trainer waits at least, and the gain of samples per second that another maker
+# must bring.
+_DECISION = 5.0
+_WAITS = 0.01
+_GAIN = 1.03
+_AUTO_MAX = 256
+
+
+def _elsewhere() -> dict[str, Any]:
+    """Options that keep makers off this node, if other ones have CPUs."""
+    own = ray.get_runtime_context().get_node_id()
+    others = [n for n in ray.nodes() if n["Alive"] and n["NodeID"] != own
+              and n["Resources"].get("CPU", 0) >= 1]
+    if not others:
+        return {}
+    return {"label_selector": {"ray.io/node-id": f"!in({own})"}}
+
+
+class Team:
+    """Makers of one loader. It refers to the loader's core only, so that a loader
+    without references ends."""
+
+    def __init__(self, core: _beton.Loader, arguments: Mapping[str, Any],
+                 makers: int | str, options: Mapping[str, Any]) -> None:
+        self._core = core
+        self._key = secrets.token_bytes(KEY_SIZE)
+        self._ended = threading.Event()
+        self._actors: list[Any] = []
+        self._linked = 0            # makers that were linked at least once
+        own = {"num_cpus": 1, "max_restarts": -1, "max_task_retries": -1,
+               "scheduling_strategy": "SPREAD", **_elsewhere(), **options}
+        workers = max(1, int(own["num_cpus"] or 1))
+        self._arguments = {**arguments, "workers": workers}
+        self._class = ray.remote(Maker).options(**own)
+        for _ in range(1 if makers == "auto" else int(makers)):
+            self._add()
+        if makers == "auto":
+            self._start(self._grow)
+        self._start(self._report_pending)
+
+    def _start(self, function: Any, *arguments: Any) -> None:
+        threading.Thread(target=function, args=arguments, daemon=True,
+                         name="betonfs maker").start()
+
+    def _add(self) -> None:
+        actor = self._class.remote(self._arguments, self._key)
+        self._actors.append(actor)
+        self._start(self._run, actor)
+
+    def close(self) -> None:
+        """End all makers. The loader must be closed."""
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        if ray.is_initialized():
+            for actor in self._actors:
+                try:
+                    ray.kill(actor)
+                except Exception as e:      # Ray may be ending, too
+                    _log.debug("a maker was not ended: %s", e)
+
+    # --- one maker ---
+
+    def _address(self, actor: Any) -> tuple[str, int, int] | None:
+        """Wait until the maker has a node. None: the team has ended."""
+        wanted = actor.address.remote()
+        while not self._ended.is_set():
+            done, _ = ray.wait([wanted], timeout=_TICK)
+            if done:
+                found: tuple[str, int, int] = ray.get(wanted)
+                return found
+        return None
+
+    def _link(self, address: tuple[str, int, int]) -> None:
+        with socket.create_connection(address[:2], _PATIENCE) as connection:
+            tune(connection)
+            connection.sendall(self._key)
+            connection.settimeout(None)
+            self._core.attach(connection)
+
+    def _batches(self) -> int:
+        makers = self._core.stats()["makers"]
+        return int(makers["batches"])
+
+    def _run(self, actor: Any) -> None:
+        """Keep the maker linked."""
+        failures, before, is_new = 0, 0, True
+        while not self._ended.is_set():
+            try:
+                address = self._address(actor)
+                if address is None:
+                    return
+                self._linked += is_new
+                is_new = False
+                before = self._batches()
+                self._link(address)
+            except Exception as e:
+                if self._ended.is_set() or self._core.closed:
+                    return
+                if self._is_useless(e):
+                    self._put_aside(actor, e)
+                    return
+                failures = 0 if self._batches() > before else failures + 1
+                _log.info("a maker was lost: %s", e)
+            self._ended.wait(min(_TICK * 2**failures, _DELAY_MAX))
+
+    @staticmethod
+    def _is_useless(error: Exception) -> bool:
+        return isinstance(error, (ray.exceptions.RayTaskError,
+                                  ray.exceptions.ActorDiedError)) or \
+            getattr(error, "errno", 0) in (errno.EPROTO, errno.EREMOTEIO)
+
+    def _put_aside(self, actor: Any, error: Exception) -> None:
+        text = str(getattr(error, "cause", None) or error)
+        _log.warning("a maker is put aside: %s", text.strip().splitlines()[-1])
+        try:
+            ray.kill(actor)
+        except Exception as e:
+            _log.debug("a maker was not ended: %s", e)
+
+    # --- their number ---
+
+    def _report_pending(self) -> None:
+        if self._ended.wait(_PENDING) or self._linked >= len(self._actors):
+            return
+        _log.warning(
+            "%d of %d makers wait for a node with free CPUs: the batches come "
+            "from the others and from this machine",
+            len(self._actors) - self._linked, len(self._actors))
+
+    def _grow(self) -> None:
+        """Ask for one more maker as long as the trainer waits and each one more
+        makes it faster."""
+        rate = 0.0
+        while not self._ended.is_set() and len(self._actors) < _AUTO_MAX:
+            waits, now = self._look()
+            if self._linked < len(self._actors) or waits <= _WAITS:
+                continue
+            if now <= rate * _GAIN:
+                _log.info("makers: %d; one more does not help, so the network "
+                          "or this machine is the limit", len(self._actors))
+                return
+            rate = now
+            self._add()
+
+    def _look(self) -> tuple[float, float]:
+        """Return the share of the time that the trainer waits, and its samples
+        per second."""
+        before, begin = self._core.stats()["throughput"], time.monotonic()
+        if self._ended.wait(_DECISION):
+            return 0.0, 0.0
+        after = self._core.stats()["throughput"]
+        seconds = time.monotonic() - begin
+        return ((after["wait_s"] - before["wait_s"]) / seconds,
+                (after["samples"] - before["samples"]) / seconds)
