@@ -35,7 +35,7 @@ static int lose_batch(struct beton_loader *l, const struct beton_batch **out,
 
 static int take_batch(struct beton_loader *l, const struct beton_batch **out)
 {
-	struct beton_throughput_stats throughput;
+	struct telemetry_totals totals;
 	int r;
 
 	if (l->on_demand) {
@@ -48,9 +48,8 @@ static int take_batch(struct beton_loader *l, const struct beton_batch **out)
 
 	if (r || !l->telemetry.entry)
 		return r;
-	ring_throughput(l->ring, &throughput);
-	telemetry_report(&l->telemetry, throughput.samples, throughput.batches,
-			 throughput.wait_ns);
+	ring_totals(l->ring, &totals);
+	telemetry_report(&l->telemetry, &totals);
 	return 0;
 }
 

@@ -63,7 +63,19 @@
 	    "Thread time spent copying to the GPU.")                           \
 	ROW(17, FIGURE_UPLOAD_DELAY_NS, "stages.upload.delay_s",               \
 	    "rank_upload_delay_seconds", "seconds", SECONDS,                   \
-	    "Time that the trainer waited for copies to the GPU.")
+	    "Time that the trainer waited for copies to the GPU.")             \
+	ROW(18, FIGURE_MAKERS_NS, "stages.makers.busy_s",                      \
+	    "rank_makers_seconds", "seconds", SECONDS,                         \
+	    "Time from a request to a maker to the beginning of its answer.")  \
+	ROW(20, FIGURE_MAKERS_DELAY_NS, "stages.makers.delay_s",               \
+	    "rank_makers_delay_seconds", "seconds", SECONDS,                   \
+	    "Time that the trainer waited for makers to make batches.")        \
+	ROW(19, FIGURE_NETWORK_NS, "stages.network.busy_s",                    \
+	    "rank_network_seconds", "seconds", SECONDS,                        \
+	    "Time in which batches of makers arrived.")                        \
+	ROW(21, FIGURE_NETWORK_DELAY_NS, "stages.network.delay_s",             \
+	    "rank_network_delay_seconds", "seconds", SECONDS,                  \
+	    "Time that the trainer waited for batches of makers to arrive.")
 
 enum figure {
 #define ROW(index, figure, ...) figure = index,

@@ -657,8 +657,9 @@ BETON_API int beton_loader_output(const struct beton_loader *loader, uint32_t i,
 /*
  * Counters of one stage since open, beton-stats(7). Times are summed over the
  * stage's threads. The stages are "read", "decode", "transform", "next",
- * "trainer" and, with a GPU, "upload". "trainer" is the time of the caller from
- * one batch to the request for the next.
+ * "trainer", if there is a GPU "upload", and if there are makers "makers" and
+ * "network". "trainer" is the time of the caller from one batch to the request
+ * for the next.
  */
 struct beton_stage_stats {
 	const char *name;

@@ -158,8 +158,11 @@ static int receive_answer(struct ring *ring, struct link *link, char *why)
 {
 	struct wire_name name = name_of(ring, oldest(link));
 	struct wire_answer a;
-	int r = wire_receive(link->fd, &a, sizeof(a));
+	int r;
 
+	link->waits_ns = stage_now_ns();
+	r = wire_receive(link->fd, &a, sizeof(a));
+	link->answered_ns = stage_now_ns();
 	if (r)
 		return r == -ENODATA ? -ECONNRESET : r;
 	if (memcmp(&a.name, &name, sizeof(name))) {

@@ -163,6 +163,7 @@ static void open_again(struct ring *ring, struct turn *t)
 
 void makers_received(struct ring *ring, struct link *link, uint64_t bytes)
 {
+	struct counters *stages = ring->lanes[LANE_LINKS].stages;
 	struct makers *m = &ring->makers;
 	struct turn *t = remove_first(link);
 	uint64_t now = stage_now_ns();
@@ -171,6 +172,11 @@ void makers_received(struct ring *ring, struct link *link, uint64_t bytes)
 	m->stats.batches++;
 	m->stats.samples += t->step->batch.num_samples;
 	m->stats.bytes += bytes;
+	counters_items_own(&stages[STAGE_MAKERS], 1, 0,
+			   link->answered_ns - link->waits_ns);
+	counters_items_own(&stages[STAGE_NETWORK], 1, bytes,
+			   now - link->answered_ns);
+	t->times.answered_ns = link->answered_ns;
 	t->times.fetched_ns = now;
 	if (turn_is_stale(ring, t)) {
 		turn_finish(ring, t, 0);

@@ -26,6 +26,8 @@ static void read_figures(struct ring *ring, struct rank_figures *out)
 	out->n[FIGURE_DECODE_NS] = sum_counter(ring, STAGE_DECODE, busy);
 	out->n[FIGURE_TRANSFORM_NS] = sum_counter(ring, STAGE_TRANSFORM, busy);
 	out->n[FIGURE_UPLOAD_NS] = sum_counter(ring, STAGE_UPLOAD, busy);
+	out->n[FIGURE_MAKERS_NS] = sum_counter(ring, STAGE_MAKERS, busy);
+	out->n[FIGURE_NETWORK_NS] = sum_counter(ring, STAGE_NETWORK, busy);
 }
 
 void report_send(struct ring *ring)

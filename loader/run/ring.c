@@ -475,6 +475,19 @@ void ring_throughput(const struct ring *ring,
 	};
 }
 
+void ring_totals(const struct ring *ring, struct telemetry_totals *out)
+{
+	const struct throughput *p = &ring->throughput;
+
+	*out = (struct telemetry_totals){
+		.samples = counters_get(&p->sums[PACE_SAMPLES]),
+		.batches = counters_get(&p->sums[PACE_BATCHES]),
+		.wait_ns = counters_get(&p->sums[PACE_WAIT_NS]),
+		.makers_ns = counters_get(&p->delay_ns[STAGE_MAKERS]),
+		.network_ns = counters_get(&p->delay_ns[STAGE_NETWORK]),
+	};
+}
+
 void ring_makers(struct ring *ring, struct beton_makers_stats *out)
 {
 	struct makers *m = &ring->makers;

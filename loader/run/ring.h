@@ -11,6 +11,7 @@
 #define LOADER_RUN_RING_H
 
 #include "loader/run/ring_options.h"
+#include "loader/run/telemetry.h"
 
 struct ring;
 
@@ -72,6 +73,8 @@ size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,
 void ring_throughput(const struct ring *ring,
 		     struct beton_throughput_stats *out);
 uint64_t ring_failed_samples(const struct ring *ring);
+/* Returns the figures for a watching process. */
+void ring_totals(const struct ring *ring, struct telemetry_totals *out);
 /* Implements beton_loader_makers(). For any thread. */
 void ring_makers(struct ring *ring, struct beton_makers_stats *out);
 

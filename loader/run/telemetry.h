@@ -21,7 +21,8 @@ enum { TELEMETRY_ENTRIES = 64 };
 /* The entry of one loader. A free entry is all zero. */
 struct telemetry_entry {
 	atomic_uint_fast64_t pid, rank, world_size, samples, batches, wait_ns;
-	uint64_t reserved[2];
+	/* Parts of wait_ns: for makers, and for the network to them. */
+	atomic_uint_fast64_t makers_ns, network_ns;
 };
 
 struct telemetry {
@@ -46,17 +47,23 @@ void telemetry_open(uint32_t rank, uint32_t world_size,
 /* The entry keeps its last figures for the watching process. */
 void telemetry_close(struct telemetry_slot *place);
 
-/* Publishes the totals since open: samples, batches, and the trainer's wait in
-   nanoseconds. */
+/* Totals since open. Times are waits of the trainer. */
+struct telemetry_totals {
+	uint64_t samples, batches, wait_ns, makers_ns, network_ns;
+};
+
 static inline void telemetry_report(const struct telemetry_slot *place,
-				    uint64_t samples, uint64_t batches,
-				    uint64_t wait_ns)
+				    const struct telemetry_totals *t)
 {
 	struct telemetry_entry *e = place->entry;
 
-	atomic_store_explicit(&e->samples, samples, memory_order_relaxed);
-	atomic_store_explicit(&e->wait_ns, wait_ns, memory_order_relaxed);
-	atomic_store_explicit(&e->batches, batches, memory_order_release);
+	atomic_store_explicit(&e->samples, t->samples, memory_order_relaxed);
+	atomic_store_explicit(&e->wait_ns, t->wait_ns, memory_order_relaxed);
+	atomic_store_explicit(&e->makers_ns, t->makers_ns,
+			      memory_order_relaxed);
+	atomic_store_explicit(&e->network_ns, t->network_ns,
+			      memory_order_relaxed);
+	atomic_store_explicit(&e->batches, t->batches, memory_order_release);
 }
 
 #endif

@@ -96,7 +96,8 @@ void throughput_waited(struct throughput *p, uint64_t begin, uint64_t now,
 	trace_span(p->lane->track, TRACE_WAIT, begin + 1, now, 0, 0);
 	add(p, PACE_WAITS, 1);
 	add_wait(p, now - begin);
-	delay(p, STAGE_READ,
+	delay(p, STAGE_MAKERS, take_until(&begin, now, t->answered_ns));
+	delay(p, t->answered_ns ? STAGE_NETWORK : STAGE_READ,
 	      take_until(&begin, now, t->fetched_ns ? t->fetched_ns : now));
 	delay_by_rows(p, take_until(&begin, now, made), t);
 	delay(p, STAGE_UPLOAD, now - begin);
@@ -143,6 +144,8 @@ void throughput_figures(const struct throughput *p, struct rank_figures *out)
 		[STAGE_DECODE] = FIGURE_DECODE_DELAY_NS,
 		[STAGE_TRANSFORM] = FIGURE_TRANSFORM_DELAY_NS,
 		[STAGE_UPLOAD] = FIGURE_UPLOAD_DELAY_NS,
+		[STAGE_MAKERS] = FIGURE_MAKERS_DELAY_NS,
+		[STAGE_NETWORK] = FIGURE_NETWORK_DELAY_NS,
 	};
 
 	out->epoch = counters_get(&p->epoch);

@@ -51,6 +51,7 @@ struct throughput {
 
 /* Times at which a batch passed each stage; 0: not yet. */
 struct throughput_times {
+	uint64_t answered_ns; /* the answer of a maker began */
 	uint64_t fetched_ns;
 	uint64_t made_ns;
 	uint64_t busy_ns; /* sum over all threads that ran rows of the batch */

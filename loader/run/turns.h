@@ -27,8 +27,9 @@
 
 enum { TURNS_WHY_SIZE = 600 };
 
-/* Indices of ring->lanes. Worker i has lane LANE_WORKERS + i. */
-enum { LANE_TRAINER, LANE_FETCHER, LANE_WORKERS };
+/* Indices of ring->lanes. Worker i has lane LANE_WORKERS + i. Links share a lane,
+   which they change under the lock. */
+enum { LANE_TRAINER, LANE_FETCHER, LANE_LINKS, LANE_WORKERS };
 
 /* States of a turn, in their order. Change them under the lock. */
 enum turn_state {
@@ -97,7 +98,11 @@ struct link {
 	struct turn *turns[MAKERS_WINDOW];
 	unsigned num_turns;
 	bool is_ready; /* counted in makers.num_ready */
-	unsigned refusals; /* in a row; only for the link's thread */
+	/* Only for the link's thread: refusals in a row, and when it began to
+	   wait for the answer, and the answer began. */
+	unsigned refusals;
+	uint64_t waits_ns;
+	uint64_t answered_ns;
 };
 
 /* Last times that are remembered. The longest is about the 98th percentile. */

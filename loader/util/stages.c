@@ -11,6 +11,7 @@ static const char *const names[STAGES] = {
 	[STAGE_READ] = "read",		 [STAGE_DECODE] = "decode",
 	[STAGE_TRANSFORM] = "transform", [STAGE_NEXT] = "next",
 	[STAGE_TRAINER] = "trainer",	 [STAGE_UPLOAD] = "upload",
+	[STAGE_MAKERS] = "makers",	 [STAGE_NETWORK] = "network",
 };
 
 uint64_t stage_now_ns(void)
@@ -90,19 +91,28 @@ uint64_t stage_sum(const struct lane *lanes, size_t num_lanes, enum stage stage,
 	return sum;
 }
 
+static bool is_reported(const struct lane *lanes, size_t num_lanes,
+			enum stage stage)
+{
+	return stage < STAGE_UPLOAD ||
+	       stage_sum(lanes, num_lanes, stage,
+			 offsetof(struct counters, items));
+}
+
 size_t stage_stats(const struct lane *lanes, size_t num_lanes,
 		   const atomic_uint_fast64_t delay_ns[STAGES],
 		   struct beton_stage_stats *out, size_t max)
 {
-	size_t n = STAGE_UPLOAD;
+	size_t n = 0;
 
-	for (size_t i = 0; i < num_lanes; i++) {
-		if (counters_get(&lanes[i].stages[STAGE_UPLOAD].items))
-			n = STAGES;
-	}
-	for (size_t i = 0; i < n && i < max; i++) {
-		out[i] = stats_of(lanes, num_lanes, (enum stage)i);
-		out[i].delay_ns = counters_get(&delay_ns[i]);
+	for (enum stage i = 0; i < STAGES; i++) {
+		if (!is_reported(lanes, num_lanes, i))
+			continue;
+		if (n < max) {
+			out[n] = stats_of(lanes, num_lanes, i);
+			out[n].delay_ns = counters_get(&delay_ns[i]);
+		}
+		n++;
 	}
 	return n;
 }

@@ -16,7 +16,10 @@ enum stage {
 	STAGE_TRANSFORM,
 	STAGE_NEXT,
 	STAGE_TRAINER, /* the time between two next() */
-	STAGE_UPLOAD,  /* last: reported only if */
+	/* These are reported only if they have items. */
+	STAGE_UPLOAD,
+	STAGE_MAKERS,  /* makers work on a batch */
+	STAGE_NETWORK, /* their batches arrive */
 	STAGES,
 };
 

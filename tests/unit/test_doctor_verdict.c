@@ -114,6 +114,30 @@ static void cpu_cases(void)
 	check(&e, "cpu decode", "");
 }
 
+static void makers(void)
+{
+	struct evidence e = ordinary();
+
+	e.num_ranks = 2;
+	e.ranks[0] = (struct rank_seen){ .rate = 10, .ready = 0.98 };
+	e.ranks[1] = (struct rank_seen){ .rank = 1,
+					 .rate = 10,
+					 .ready = 0.5,
+					 .makers = 0.3,
+					 .network = 0.1 };
+	check(&e, "makers", "too few");
+	e.ranks[1].network = 0.35;
+	check(&e, "makers", "network");
+	/* The trainer waits mostly for its own workers. */
+	e.ranks[1].makers = e.ranks[1].network = 0.1;
+	check(&e, "cpu decode", "");
+	/* It hardly waits. */
+	e.ranks[1].ready = 0.97;
+	e.ranks[1].makers = 0.03;
+	e.ranks[1].network = 0;
+	check(&e, "cpu decode", "");
+}
+
 static void disks(void)
 {
 	struct evidence e = ordinary();
@@ -408,16 +432,16 @@ static void ranks(void)
 
 	check_ranks(&e, "");
 	e.num_ranks = 1;
-	e.ranks[0] = (struct rank_seen){ 3, 10, 0.5 };
+	e.ranks[0] = (struct rank_seen){ 3, 10, 0.5, 0, 0 };
 	check_ranks(&e, "");
 	e.num_ranks = 3;
-	e.ranks[1] = (struct rank_seen){ 4, 4, 1 };
-	e.ranks[2] = (struct rank_seen){ 5, 10, 1 };
+	e.ranks[1] = (struct rank_seen){ 4, 4, 1, 0, 0 };
+	e.ranks[2] = (struct rank_seen){ 5, 10, 1, 0, 0 };
 	check_ranks(&e, "rank 4 is slow, but not because of data");
 	e.ranks[1].ready = 0.3;
 	check_ranks(&e, "rank 4 is slow because it waits for data 70 %");
 	/* They wait for each other, so all have one rate. */
-	e.ranks[0] = (struct rank_seen){ 3, 10, 0.97 };
+	e.ranks[0] = (struct rank_seen){ 3, 10, 0.97, 0, 0 };
 	e.ranks[1].rate = 9.9;
 	check_ranks(&e,
 		    "rank 4 limits all ranks, because it waits for data 70");
@@ -467,6 +491,7 @@ int main(void)
 {
 	the_model_is_the_least_of_its_terms();
 	cpu_cases();
+	makers();
 	disks();
 	urls();
 	waits_in_a_first_epoch();

@@ -92,6 +92,9 @@ struct rank_seen {
 	double rate;  /* batches per second */
 	double ready; /* share of its batches that were ready when it requested
 			 them */
+	/* Shares of the time in which it waited for makers on other machines,
+	   and for their batches to arrive. */
+	double makers, network;
 };
 
 /* The network of a dataset behind a URL, while a loader read new samples. */

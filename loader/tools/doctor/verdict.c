@@ -19,6 +19,8 @@
 /* If large reads are faster than small ones by this factor, the number of
    requests determines the speed. */
 #define REQUESTS 3.0
+/* Least share of the time that a trainer must wait for makers. */
+#define MAKERS_WAIT 0.05
 
 /* Returns how close a term is to the limit of the data, 0 to 1. The limit
    itself is 1. */
@@ -160,6 +162,30 @@ static double gpu(const struct evidence *e)
 			s = 1;
 	}
 	return s;
+}
+
+/* Returns the rank that waits most for makers and their batches, or NULL. */
+static const struct rank_seen *most_for_makers(const struct evidence *e)
+{
+	const struct rank_seen *most = NULL;
+
+	for (size_t i = 0; i < e->num_ranks; i++) {
+		const struct rank_seen *r = &e->ranks[i];
+
+		if (r->makers + r->network >=
+		    (most ? most->makers + most->network : MAKERS_WAIT))
+			most = r;
+	}
+	return most;
+}
+
+/* A trainer that waits mostly for other machines is limited by them, whatever
+   this machine could do. */
+static double makers(const struct evidence *e)
+{
+	const struct rank_seen *r = most_for_makers(e);
+
+	return r && r->makers + r->network >= 0.5 * (1 - r->ready);
 }
 
 static double python(const struct evidence *e)
@@ -369,6 +395,27 @@ static void describe_gpu(const struct evidence *e, char *out, size_t size)
 			e->watch.gpu_busy, rate_of(e));
 }
 
+static bool is_for_network(const struct rank_seen *r)
+{
+	return r->network > r->makers;
+}
+
+static void describe_makers(const struct evidence *e, char *out, size_t size)
+{
+	const struct rank_seen *r = most_for_makers(e);
+
+	if (r && is_for_network(r))
+		snprintf(
+			out, size,
+			"rank %u waits %.0f %% of the time for batches to arrive from its makers, and %.0f %% for makers to make them: the network carries no more",
+			r->rank, 100 * r->network, 100 * r->makers);
+	else if (r)
+		snprintf(
+			out, size,
+			"rank %u waits %.0f %% of the time for its makers to make batches, and %.0f %% for batches to arrive: more makers would help",
+			r->rank, 100 * r->makers, 100 * r->network);
+}
+
 static void describe_python(const struct evidence *e, char *out, size_t size)
 {
 	snprintf(
@@ -461,6 +508,7 @@ static const struct row {
 	double (*score)(const struct evidence *e);
 	void (*describe)(const struct evidence *e, char *out, size_t size);
 } rows[] = {
+	{ "makers", makers, describe_makers },
 	{ "disk", disk, describe_disk },
 	{ "network", network, describe_network },
 	{ "API rate", api_rate, describe_api },
@@ -495,6 +543,9 @@ static const char *cause_of(const struct evidence *e, const char *name)
 		return e->stolen > 0.5 * e->model.others ? "host" : "processes";
 	if (!strcmp(name, "network"))
 		return cause_of_network(&e->network);
+	if (!strcmp(name, "makers"))
+		return is_for_network(most_for_makers(e)) ? "network"
+							  : "too few";
 	if (!is_about_cpu(name))
 		return "";
 	if (nearness(e, TERM_WORKERS) >= 1)

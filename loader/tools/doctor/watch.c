@@ -151,6 +151,7 @@ struct counts {
 	uint64_t rank[TELEMETRY_ENTRIES];
 	double samples[TELEMETRY_ENTRIES], batches[TELEMETRY_ENTRIES];
 	double wait_s[TELEMETRY_ENTRIES];
+	double makers_s[TELEMETRY_ENTRIES], network_s[TELEMETRY_ENTRIES];
 	double at_s[TELEMETRY_ENTRIES]; /* time of the counts */
 	double all;
 };
@@ -170,6 +171,8 @@ static void read_telemetry(const struct watcher *w, struct counts *out)
 		out->batches[i] = (double)atomic_load(&b->batches);
 		out->samples[i] = (double)atomic_load(&b->samples);
 		out->wait_s[i] = 1e-9 * (double)atomic_load(&b->wait_ns);
+		out->makers_s[i] = 1e-9 * (double)atomic_load(&b->makers_ns);
+		out->network_s[i] = 1e-9 * (double)atomic_load(&b->network_ns);
 		out->all += out->samples[i];
 	}
 }
@@ -493,6 +496,11 @@ static double rate_of(const struct view *v)
 	return rate;
 }
 
+static double share_of(double before, double now, double seconds)
+{
+	return fmin(fmax(0, (now - before) / seconds), 1);
+}
+
 static void take_ranks_seen(const struct view *v, struct evidence *e)
 {
 	e->num_ranks = 0;
@@ -507,6 +515,10 @@ static void take_ranks_seen(const struct view *v, struct evidence *e)
 			.rank = (unsigned)v->last.rank[i],
 			.rate = n / s,
 			.ready = fmin(fmax(0, 1 - wait / s), 1),
+			.makers = share_of(v->first.makers_s[i],
+					   v->last.makers_s[i], s),
+			.network = share_of(v->first.network_s[i],
+					    v->last.network_s[i], s),
 		};
 	}
 }

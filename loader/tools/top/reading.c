@@ -94,6 +94,8 @@ static const struct row of_rank[] = {
 	{ "stages.decode.delay_s", REAL, OF(delay_s[TOP_DECODE]) },
 	{ "stages.transform.delay_s", REAL, OF(delay_s[TOP_TRANSFORM]) },
 	{ "stages.upload.delay_s", REAL, OF(delay_s[TOP_UPLOAD]) },
+	{ "stages.makers.delay_s", REAL, OF(delay_s[TOP_MAKERS]) },
+	{ "stages.network.delay_s", REAL, OF(delay_s[TOP_NETWORK]) },
 };
 #undef OF
 
@@ -123,6 +125,8 @@ const char *top_stage_name(enum top_stage stage)
 		[TOP_DECODE] = "decode",
 		[TOP_TRANSFORM] = "transform",
 		[TOP_UPLOAD] = "upload",
+		[TOP_MAKERS] = "makers",
+		[TOP_NETWORK] = "network",
 	};
 
 	return names[stage];

@@ -21,6 +21,8 @@ enum top_stage {
 	TOP_DECODE,
 	TOP_TRANSFORM,
 	TOP_UPLOAD,
+	TOP_MAKERS,
+	TOP_NETWORK,
 	TOP_STAGES,
 };
 
