@@ -7,7 +7,7 @@ import socket
 import struct
 
 HELLO, GET, PUT, CANCEL, FORGET, WELCOME, BATCH, REPORT = range(1, 9)
-VERSION = 2
+VERSION = 3
 MAGIC = int.from_bytes(b"betnover", "little")
 
 
@@ -24,7 +24,9 @@ def hello(version=VERSION, magic=MAGIC, rank=0, world_size=1, job=b"test"):
 FIGURES = ("open_s", "batches", "samples", "failed_samples", "read_bytes",
            "waits", "wait_s", "trainer_s", "queue_ready", "queue_capacity",
            *(f"{stage}_{what}" for what in ("busy_s", "delay_s")
-             for stage in ("read", "decode", "transform", "upload")))
+             for stage in ("read", "decode", "transform", "upload")),
+           *(f"{stage}_{what}" for what in ("busy_s", "delay_s")
+             for stage in ("makers", "network")))
 
 
 def report(epoch=0, number=0, **figures):
