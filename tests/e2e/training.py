@@ -85,7 +85,7 @@ def run_rank(number, world, job, path, folder, load, save):
         "gloo", init_method=f"file://{folder}/{job.__name__}.store",
         rank=number, world_size=world)
     rank = Rank(path, load)
-    assert (rank.loader.rank, rank.loader.world) == (number, world)
+    assert (rank.loader.rank, rank.loader.world_size) == (number, world)
     job(rank)
     if save and number == 0:
         rank.save(save)
