@@ -21,10 +21,10 @@ SIZE = 32
 
 
 def load(path: str, crop: ops.Pipeline, size: int, train: bool,
-         device: torch.device) -> betonfs.Loader:
+         device: torch.device, cache: int = 0) -> betonfs.Loader:
     image = crop | ops.normalize("imagenet") | ops.float() | ops.chw()
     return betonfs.Loader(path, size, seed=1, train=train, device=device,
-                          pipeline={"image": image, "label": "label"})
+                          cache_size=cache << 20, pipeline={"image": image, "label": "label"})
 
 
 def accuracy(net: torch.nn.Module, loader: betonfs.Loader,
@@ -49,6 +49,10 @@ def main() -> None:
     parser.add_argument("--directory", "--folder", default="torchrun")
     parser.add_argument("--save-every", type=int, default=100,
                         metavar="STEPS")
+    parser.add_argument(
+        "--cache-size", type=int, default=0, metavar="MIB",
+        help="memory of each process for a URL or a large file "
+             "(default: half of the available memory)")
     a = parser.parse_args()
     dist.init_process_group()
     device = torch.device("cpu")
@@ -57,7 +61,7 @@ def main() -> None:
         torch.cuda.set_device(device)
     # After init_process_group(): ranks share each epoch.
     train = load(a.train, ops.random_resized_crop(SIZE) | ops.flip(),
-                 a.batch_size, True, device)
+                 a.batch_size, True, device, a.cache_size)
     val = load(a.val, ops.center_crop(SIZE), a.batch_size, False, device)
     net = torch.nn.Sequential(
         torch.nn.Conv2d(3, 16, 3, stride=4), torch.nn.ReLU(),
