@@ -82,7 +82,8 @@ def test_every_page_is_there(pages):
         assert name in there or name.startswith("pictures/"), name
     for path in [*MANUALS, *(BUILD / "man/man3").glob("*.3")]:
         assert f"man/{path.name}" in there, path
-    for name in ("python", "migration", "containers", "examples", "hacking"):
+    for name in ("python", "migration", "cluster", "containers", "examples",
+                 "hacking"):
         assert name in there
 
 
