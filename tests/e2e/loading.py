@@ -33,7 +33,8 @@ class Options(ctypes.Structure):
                 ("no_padding", ctypes.c_bool),
                 ("verify", ctypes.c_uint64),
                 ("storage_options", ctypes.c_char_p),
-                ("on_demand", ctypes.c_uint64)]
+                ("on_demand", ctypes.c_uint64), ("role", ctypes.c_uint64),
+                ("spare_workers", ctypes.c_uint64)]
 
 
 class Tensor(ctypes.Structure):
