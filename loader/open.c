@@ -433,6 +433,17 @@ static void prepare_hello(struct beton_loader *l,
 	put_text(h->spec, sizeof(h->spec), l->feed->spec_text);
 }
 
+/* Returns the number of processes of this machine that torchrun has started, of
+   which each opens its own loader. */
+static uint32_t local_processes(void)
+{
+	static const struct typed number = TYPED_STRICT_IN(1, THREADS_MAX);
+	const char *text = secure_getenv("LOCAL_WORLD_SIZE");
+	uint64_t n = 1;
+
+	return text && typed_parse_string(&number, text, &n) ? (uint32_t)n : 1;
+}
+
 static int start_loader(struct beton_loader *l, const char *path,
 			const struct beton_loader_options *o)
 {
@@ -443,6 +454,7 @@ static int start_loader(struct beton_loader *l, const char *path,
 		.delivery = o->delivery,
 		.job = job_name(o),
 		.choice = { .cache_size = o->cache_size,
+			    .processes = local_processes(),
 			    .cold_size = o->cold_size ? o->cold_size
 						      : CACHE_COLD_AUTO },
 		.verify = o->verify,

@@ -114,17 +114,25 @@ static void choose_cold(struct cache_choice *t, struct dataset *const *datasets,
 		 t->cold_size ? "a" : "no", 100 * ratio);
 }
 
-/* Half of the memory: the rest is for the process and for others. Writes the
-   reason if it is little. */
-static uint64_t half_of(const struct memory *memory, char *why, size_t size)
+/* Half of the memory, or a process's part of it: the rest is for the process and
+   for others. Writes the reason if it is little. */
+static uint64_t part_of(const struct memory *memory, uint32_t processes,
+			char *why, size_t size)
 {
-	uint64_t half = max_u64(CACHE_LEAST, memory->available / 2);
+	uint64_t half = memory->available / 2;
+	uint64_t part = max_u64(CACHE_LEAST,
+				processes ? half / processes : half);
+	int n = 0;
 
-	if (half < CACHE_USEFUL)
-		snprintf(why, size,
-			 "; a cache of %.1f MiB, half of it, is small",
-			 (double)half / (1 << 20));
-	return half;
+	if (processes > 1)
+		n = snprintf(why, size, "; %u processes share half of it",
+			     processes);
+	if (part < CACHE_USEFUL && n >= 0 && (size_t)n < size)
+		snprintf(why + n, size - (size_t)n,
+			 "; a cache of %.1f MiB%s is small",
+			 (double)part / (1 << 20),
+			 processes > 1 ? "" : ", half of it,");
+	return part;
 }
 
 bool cache_has_remote(struct dataset *const *datasets, size_t n)
@@ -165,7 +173,7 @@ void cache_choose_within(struct cache_choice *t, const struct memory *memory,
 	if (mode == CACHE_OS)
 		t->cache_size = t->cold_size = 0;
 	else if (!t->cache_size)
-		t->cache_size = half_of(memory, end,
+		t->cache_size = part_of(memory, t->processes, end,
 					(size_t)(why + CACHE_WHY_SIZE - end));
 	end += strlen(end);
 	if (mode == CACHE_PROCESS && t->mode == CACHE_AUTO)

@@ -19,6 +19,9 @@ struct cache_choice {
 	enum cache_mode mode;
 	uint64_t cache_size; /* of a process cache; 0: half of the memory */
 	uint64_t cold_size;
+	/* Processes of this machine that share this half, because each has its
+	   own cache; 0: one. */
+	uint32_t processes;
 };
 
 enum { CACHE_WHY_SIZE = 400 };

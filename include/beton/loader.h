@@ -120,7 +120,8 @@ struct beton_loader_options {
 	 * MOUNT has its own cache.
 	 *
 	 * cache_size is the size of the process's cache in bytes; 0: half of
-	 * the available memory. cold_size is the size of its compressed tier in
+	 * the available memory, divided by $LOCAL_WORLD_SIZE, with which
+	 * torchrun counts the processes of a machine. cold_size is the size of its compressed tier in
 	 * bytes; 0: the loader decides, see beton-cache(7).
 	 */
 	const char *cache;

@@ -130,7 +130,7 @@ static void urls_get_a_process_cache(void)
 		   1);
 	CHECK(t.mode == CACHE_PROCESS && t.cache_size && !t.cold_size);
 	CHECK(strstr(f.why, "the kernel caches no URLs") && !f.reads);
-	t = choose(&f, (struct cache_choice){ CACHE_PROCESS, 96 * MIB, 7 }, 1);
+	t = choose(&f, (struct cache_choice){ CACHE_PROCESS, 96 * MIB, 7, 0 }, 1);
 	CHECK(t.cache_size == 96 * MIB && t.cold_size == 7);
 }
 
@@ -161,9 +161,28 @@ static void half_of_little_memory_is_less(void)
 		CHECK(!strstr(f.why, " is small") == (sizes[i][1] >= 64));
 		CHECK(strstr(f.why, "a cold tier"));
 		/* A size that was asked for is the user's. */
-		t = (struct cache_choice){ CACHE_PROCESS, 96 * MIB, 0 };
+		t = (struct cache_choice){ CACHE_PROCESS, 96 * MIB, 0, 0 };
 		cache_choose_within(&t, &memory, f.list, 1, f.why);
 		CHECK(t.cache_size == 96 * MIB && !strstr(f.why, "small"));
+	}
+}
+
+/* Processes that torchrun starts on a machine share what one would take. */
+static void processes_share_the_memory(void)
+{
+	struct memory memory = { .available = 4096 * MIB, .why = "shared" };
+	struct fixture f;
+
+	set_up(&f, HUGE_FILE, HUGE_FILE);
+	for (uint32_t n = 0; n <= 64; n++) {
+		struct cache_choice t = { .mode = CACHE_PROCESS,
+					  .processes = n };
+
+		cache_choose_within(&t, &memory, f.list, 1, f.why);
+		CHECK(t.cache_size == 2048 * MIB / (n ? n : 1));
+		CHECK(!strstr(f.why, "processes share half") == (n < 2));
+		CHECK(!strstr(f.why, " is small") ==
+		      (t.cache_size >= 64 * MIB));
 	}
 }
 
@@ -181,25 +200,23 @@ static void a_request_is_granted(void)
 	CHECK(!strstr(f.why, "has no effect"));
 	f.shrinks = true;
 	t = choose(&f,
-		   (struct cache_choice){ CACHE_PROCESS, 96 * MIB,
-					  CACHE_COLD_AUTO },
+		   (struct cache_choice){ CACHE_PROCESS, 96 * MIB, CACHE_COLD_AUTO, 0 },
 		   1);
 	CHECK(t.mode == CACHE_PROCESS && t.cache_size == 96 * MIB);
 	/* A cold tier is a choice of its own where nothing is left to us. */
 	CHECK(!t.cold_size && !f.reads);
 	t = choose(&f,
-		   (struct cache_choice){ CACHE_PROCESS, 96 * MIB, 7 * MIB },
+		   (struct cache_choice){ CACHE_PROCESS, 96 * MIB, 7 * MIB, 0 },
 		   1);
 	CHECK(t.cache_size == 96 * MIB && t.cold_size == 7 * MIB);
-	t = choose(&f, (struct cache_choice){ CACHE_AUTO, 96 * MIB, 7 * MIB },
+	t = choose(&f, (struct cache_choice){ CACHE_AUTO, 96 * MIB, 7 * MIB, 0 },
 		   1);
 	CHECK(t.cache_size == 96 * MIB && t.cold_size == 7 * MIB && !f.reads);
 }
 
 static void compressible_datasets_get_a_cold_tier(void)
 {
-	const struct cache_choice asked = { CACHE_AUTO, 96 * MIB,
-					    CACHE_COLD_AUTO };
+	const struct cache_choice asked = { CACHE_AUTO, 96 * MIB, CACHE_COLD_AUTO, 0 };
 	struct fixture f;
 	struct cache_choice t;
 
@@ -216,8 +233,7 @@ static void compressible_datasets_get_a_cold_tier(void)
 
 static void unreadable_datasets_get_no_cold_tier(void)
 {
-	const struct cache_choice asked = { CACHE_AUTO, 96 * MIB,
-					    CACHE_COLD_AUTO };
+	const struct cache_choice asked = { CACHE_AUTO, 96 * MIB, CACHE_COLD_AUTO, 0 };
 	struct fixture f;
 	struct cache_choice t;
 
@@ -240,6 +256,7 @@ int main(void)
 	large_datasets_get_a_process_cache();
 	half_of_little_memory_is_less();
 	urls_get_a_process_cache();
+	processes_share_the_memory();
 	a_request_is_granted();
 	compressible_datasets_get_a_cold_tier();
 	unreadable_datasets_get_no_cold_tier();
