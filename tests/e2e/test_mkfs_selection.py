@@ -4,7 +4,9 @@ fields."""
 import collections
 import os
 import pathlib
+import random
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -227,6 +229,59 @@ def test_shards_are_the_parts_of_one_run(photos, tmp_path):
     assert parts == whole and len(whole) == 40
     for bad in ("7/7", "0/0", "1", "-1/3", "1/"):
         assert "I/N" in run(f"--shard={bad}", photos, tmp_path / "x").stderr
+
+
+SHARDS = 8
+
+
+def shard(options, i, photos, folder):
+    """The command that writes a shard to part I."""
+    return [BUILD / "mkfs.beton", "-q", *options, f"--shard={i}/{SHARDS}",
+            photos, folder / f"{i}.beton"]
+
+
+def merge(folder, out, code=0):
+    r = subprocess.run(
+        [BUILD / "beton", "merge", "-q",
+         *(folder / f"{i}.beton" for i in range(SHARDS)), out], text=True,
+        capture_output=True, timeout=60)
+    assert r.returncode == code, r.stderr
+    return r
+
+
+@pytest.mark.parametrize("options", [
+    [], ["--mode=raw", "--shuffle"], ["--mode=keep", "--cluster=label", "--limit=40"],
+    ["--mode=proportion=0.5", "--index", "--where=label in ant,dog"],
+    ["--limit=5"]])
+def test_merged_shards_are_the_file_of_one_run(options, photos, tmp_path):
+    mkfs(*options, photos, tmp_path / "one.beton")
+    for i in reversed(range(SHARDS)):
+        subprocess.run(shard(options, i, photos, tmp_path), check=True, timeout=60)
+    merge(tmp_path, tmp_path / "merged.beton")
+    assert (tmp_path / "merged.beton").read_bytes() == \
+        (tmp_path / "one.beton").read_bytes()
+
+
+def test_a_killed_shard_is_named_and_can_run_again(photos, tmp_path):
+    mkfs(photos, tmp_path / "one.beton")
+    start = time.monotonic()
+    for i in range(SHARDS):
+        subprocess.run(shard([], i, photos, tmp_path), check=True, timeout=60)
+    took = (time.monotonic() - start) / SHARDS
+    part, out = tmp_path / "3.beton", tmp_path / "merged.beton"
+    whole = part.read_bytes()
+    for _ in range(8):
+        part.unlink(missing_ok=True)
+        with subprocess.Popen(shard([], 3, photos, tmp_path)) as p:
+            time.sleep(random.uniform(0, took))
+            p.kill()
+        assert not part.exists() or part.read_bytes() == whole
+    part.unlink(missing_ok=True)
+    assert f"{part}: No such file" in merge(tmp_path, out, 1).stderr
+    assert not out.exists()
+    subprocess.run(shard([], 3, photos, tmp_path), check=True, timeout=60)
+    merge(tmp_path, out)
+    assert out.read_bytes() == (tmp_path / "one.beton").read_bytes()
 
 
 def test_dry_run_writes_nothing(photos, tmp_path):
