@@ -233,7 +233,7 @@ def test_metadata(distributions):
         if path.suffix == ".whl":
             needs = of.get_all("Requires-Dist")
             assert [n for n in needs if "extra ==" not in n] == ["numpy"]
-            assert of.get_all("Provides-Extra") == ["ray"]
+            assert of.get_all("Provides-Extra") == ["ray", "ray-data"]
         classifiers = of.get_all("Classifier")
         assert "Operating System :: POSIX :: Linux" in classifiers
         # PEP 639: an expression excludes these.

@@ -43,8 +43,8 @@ _OTHERS = {
 
 if not _TYPE_CHECKING:      # type checkers must not see this function
     def __getattr__(name: str) -> _Any:
-        if name == "ffcv":
-            return _importlib.import_module("betonfs.ffcv")
+        if name in ("ffcv", "ray"):
+            return _importlib.import_module(f"betonfs.{name}")
         hint = f"; did you mean betonfs.{_OTHERS[name]}?" \
             if name in _OTHERS else ""
         raise AttributeError(f"betonfs has no {name!r}{hint}")
