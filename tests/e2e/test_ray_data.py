@@ -65,9 +65,9 @@ def test_without_ray_the_error_has_the_command():
                        env={**os.environ, "PYTHONPATH": str(PACKAGE)})
     assert r.returncode == 0, r.stderr
     reading, writing, names = r.stdout.splitlines()
-    assert reading.startswith("betonfs.ray.read() needs ray.data") and \
+    assert reading.startswith("betonfs.ray.read needs ray.data") and \
         reading.endswith('pip install "betonfs[ray-data]"')
-    assert writing.startswith("betonfs.ray.write() needs ray,") and \
+    assert writing.startswith("betonfs.ray.write needs ray,") and \
         writing.endswith('pip install "betonfs[ray]"')
     assert names.startswith("False") and "'read'" in names
 
