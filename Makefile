@@ -161,7 +161,7 @@ $(BUILD)/betonfs: $(call obj,fs/mount/betonfs.c) $(parts) $(lib)
 $(BUILD)/mkfs.beton: $(call obj,loader/tools/mkfs/mkfs.c) $(parts) $(lib)
 $(BUILD)/fsck.beton: $(call obj,loader/tools/fsck/fsck.c) $(parts) $(lib)
 $(BUILD)/beton: $(call obj,loader/tools/beton/beton.c) $(parts) $(lib)
-$(addprefix $(BUILD)/test_,cuda upload device_batch gpu_loader callback machine): | $(standins)
+$(addprefix $(BUILD)/test_,cuda upload device_batch gpu_loader link callback machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 

@@ -227,7 +227,8 @@ static int prepare_fixed(struct step *s, uint32_t i,
 	out->is_column = is_column(s, i, o);
 	if (out->is_column && !s->input.shared) {
 		s->tensors[i].data =
-			s->view.bytes + s->view.fields[o->field].column_off;
+			s->view.bytes +
+			s->view.fields[field_of(s, i, o)].column_off;
 		return 0;
 	}
 	r = buffer_reserve(&out->data, s->tensors[i].size + 1);
