@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "loader/run/makers.h"
 #include "loader/run/named.h"
 #include "loader/link/sent_batch.h"
@@ -15,10 +16,6 @@ enum {
 	   is of no use. */
 	REFUSALS_MAX = 2,
 };
-
-/* Most bytes of the outputs of no fixed size of one sample. Bounds the memory
-   that the other side can make this one allocate. */
-static const uint64_t VARIABLE_MAX = (uint64_t)64 << 20;
 
 /* Most bytes that an answer's table of a sample and an output can have: a
    value and an error, aligned. */
@@ -82,7 +79,7 @@ static uint64_t most_bytes(const struct ring *ring, const struct turn *t)
 		const struct pipeline_output *o = pipeline_output_at(p, i);
 		bool varies = o->ragged || o->is_list;
 
-		one += (varies ? VARIABLE_MAX : o->sent_size) + TABLE_MAX;
+		one += (varies ? STEP_SENT_MAX : o->sent_size) + TABLE_MAX;
 	}
 	return mul_ok(rows, one, &one) && add_ok(size, one, &size) ? size
 								   : UINT64_MAX;
@@ -93,10 +90,13 @@ static int receive_refusal(struct ring *ring, struct link *link,
 			   const struct wire_answer *a, char *why)
 {
 	char text[WIRE_MESSAGE_SIZE];
-	int r = a->size < sizeof(text) ? 0 : -EPROTO;
+	int r;
 
-	if (!r)
-		r = wire_receive(link->fd, text, a->size);
+	if (a->size >= sizeof(text)) {
+		snprintf(why, WIRE_MESSAGE_SIZE, "its message is too long");
+		return -EPROTO;
+	}
+	r = wire_receive(link->fd, text, a->size);
 	if (r)
 		return r;
 	text[a->size] = '\0';
@@ -116,35 +116,58 @@ static int receive_refusal(struct ring *ring, struct link *link,
 	return -EREMOTEIO;
 }
 
-/* Receives the batch of the oldest turn into its step. */
-static int receive_batch(struct ring *ring, struct link *link, uint64_t size,
-			 char *why)
+/* Receives a batch file. The kernel gives its memory as the bytes come, not as
+   their number does. */
+static int receive_file(struct ring *ring, struct link *link, uint64_t size,
+			char *why)
 {
-	struct turn *t = oldest(link);
+	const struct turn *t = oldest(link);
+	struct feed_batch *file = &t->step->input;
+	int r;
+
+	if (size > most_bytes(ring, t)) {
+		snprintf(why, WIRE_MESSAGE_SIZE,
+			 "its batch of %llu bytes is too large",
+			 (unsigned long long)size);
+		return -EPROTO;
+	}
+	r = buffer_reserve(&file->own, size);
+	if (!r)
+		r = wire_receive(link->fd, file->own.bytes, size);
+	file->bytes = file->own.bytes;
+	file->size = size;
+	file->shared = NULL;
+	return r;
+}
+
+/* Checks the batch file of the oldest turn, and prepares its step. */
+static int take_file(struct ring *ring, struct link *link, char *why)
+{
+	const struct turn *t = oldest(link);
 	struct step *s = t->step;
 	const struct wire_name name = name_of(ring, t);
 	const struct feed_expected as = { name.epoch, name.number,
 					  s->batch.num_outputs };
-	int r = size <= most_bytes(ring, t) ? 0 : -EPROTO;
+	int r;
 
-	if (!r)
-		r = buffer_reserve(&s->input.own, size);
-	if (!r)
-		r = wire_receive(link->fd, s->input.own.bytes, size);
-	if (r)
-		return r;
-	s->input.bytes = s->input.own.bytes;
-	s->input.size = size;
-	s->input.shared = NULL;
 	s->is_sent = true;
-	s->side = OFFLOAD_GPU;
-	r = feed_check(ring->options.feed, &s->input, &as, &s->view, why);
-	if (!r)
-		r = step_prepare(s, &ring->options.plan, t->name.number,
-				 t->is_padding);
+	if (feed_check(ring->options.feed, &s->input, &as, &s->view, why))
+		return -EPROTO;
+	r = step_prepare(s, &ring->options.plan, t->name.number, t->is_padding);
 	if (r == -EPROTO)
 		snprintf(why, WIRE_MESSAGE_SIZE,
 			 "its rows are not those of the pipeline");
+	return r;
+}
+
+/* Receives the batch of the oldest turn into its step. */
+static int receive_batch(struct ring *ring, struct link *link, uint64_t size,
+			 char *why)
+{
+	int r = receive_file(ring, link, size, why);
+
+	if (!r)
+		r = take_file(ring, link, why);
 	if (r)
 		return r;
 	link->refusals = 0;
@@ -193,29 +216,38 @@ static int run(struct ring *ring, struct link *link, char *why)
 	return r;
 }
 
+/* Lets the end of the ring end the link, until leave(). Returns -ECANCELED if the
+   ring has ended. */
+static int enter(struct ring *ring, struct link *link)
+{
+	scoped_lock(&ring->lock);
+	if (ring->stopping)
+		return -ECANCELED;
+	makers_add(ring, link);
+	return 0;
+}
+
+/* Returns `r`, or -ECANCELED if the end of the ring has ended the link. */
+static int leave(struct ring *ring, struct link *link, int r)
+{
+	scoped_lock(&ring->lock);
+	makers_remove(ring, link);
+	return ring->stopping ? -ECANCELED : r;
+}
+
 int link_run(struct ring *ring, int fd, const struct wire_hello *hello,
 	     char why[WIRE_MESSAGE_SIZE])
 {
 	struct link link = { .fd = fd };
-	bool stops;
-	int r;
+	int r = enter(ring, &link);
 
 	*why = '\0';
-	pthread_mutex_lock(&ring->lock);
-	stops = ring->stopping;
-	if (!stops)
-		makers_add(ring, &link);
-	pthread_mutex_unlock(&ring->lock);
-	if (stops)
-		return -ECANCELED;
-	r = wire_greet(fd, hello, why);
-	if (!r)
-		r = run(ring, &link, why);
-	pthread_mutex_lock(&ring->lock);
-	makers_remove(ring, &link);
-	if (ring->stopping)
-		r = -ECANCELED;
-	pthread_mutex_unlock(&ring->lock);
+	if (!r) {
+		r = wire_greet(fd, hello, why);
+		if (!r)
+			r = run(ring, &link, why);
+		r = leave(ring, &link, r);
+	}
 	if (!*why)
 		snprintf(why, WIRE_MESSAGE_SIZE, "%s", strerror(-r));
 	return r;
@@ -296,6 +328,8 @@ static int answer_first(struct server *s)
 	int r = ring_make(s->ring, s->names[0].epoch, s->names[0].number,
 			  &batch, why, sizeof(why));
 
+	if (r == -ECANCELED)
+		return r;
 	if (r) {
 		r = answer_refusal(s, r, why);
 	} else {
@@ -314,20 +348,30 @@ static bool is_closed(int error)
 	return error == -ENODATA || error == -EPIPE || error == -ECONNRESET;
 }
 
-int link_serve(struct ring *ring, int fd, const struct wire_hello *hello,
-	       char why[WIRE_MESSAGE_SIZE])
+static int serve(struct ring *ring, int fd, const struct wire_hello *hello,
+		 char *why)
 {
 	struct server s = { .ring = ring, .fd = fd };
-	int r;
+	int r = wire_greet(fd, hello, why);
 
-	*why = '\0';
-	r = wire_greet(fd, hello, why);
 	while (!r) {
 		r = take_names(&s);
 		if (!r)
 			r = answer_first(&s);
 	}
 	sent_batch_fini(&s.batch);
+	return r;
+}
+
+int link_serve(struct ring *ring, int fd, const struct wire_hello *hello,
+	       char why[WIRE_MESSAGE_SIZE])
+{
+	struct link link = { .fd = fd };
+	int r = enter(ring, &link);
+
+	*why = '\0';
+	if (!r)
+		r = leave(ring, &link, serve(ring, fd, hello, why));
 	if (is_closed(r) && !*why)
 		return 0;
 	if (!*why)

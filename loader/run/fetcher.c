@@ -22,11 +22,32 @@ static uint32_t count_turns_in_making(const struct ring *ring)
 	return n;
 }
 
+/* Returns the number of turns that are stale, and that a maker may never
+   answer. */
+static uint32_t count_left_turns(const struct ring *ring)
+{
+	const struct turn *t;
+	uint32_t n = 0;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		n += t->state == TURN_REMOTE && turn_is_stale(ring, t);
+	}
+	return n;
+}
+
+static bool has_room(const struct ring *ring)
+{
+	uint32_t left = ring->options.has_makers ? count_left_turns(ring) : 0;
+
+	return ring->in_flight - left < ring->options.prefetch;
+}
+
 static bool may_begin_turn(const struct ring *ring)
 {
 	const struct replay *replay = ring->options.replay;
 
-	if (ring->in_flight >= ring->options.prefetch || ring->worker_error ||
+	if (!has_room(ring) || ring->worker_error ||
 	    ring->options.on_demand ||
 	    ring->produced.epoch >= ring->epochs_end)
 		return false;

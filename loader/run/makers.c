@@ -38,12 +38,25 @@ static bool is_here(const struct turn *t)
 	       (t->state == TURN_RUNNING && !t->step->is_sent);
 }
 
+/* Whether a maker can be expected to make batches in time. */
+static bool has_timely_maker(const struct ring *ring)
+{
+	const struct link *link;
+
+	DL_FOREACH(ring->makers.links, link)
+	{
+		if (link->is_ready && !link->is_late)
+			return true;
+	}
+	return false;
+}
+
 bool makers_here_wants(const struct ring *ring)
 {
 	const struct turn *t;
 	unsigned n = 0;
 
-	if (ring->options.spares_workers && ring->makers.num_ready)
+	if (ring->options.spares_workers && has_timely_maker(ring))
 		return false;
 	DL_FOREACH(ring->turns, t)
 	{
@@ -52,16 +65,16 @@ bool makers_here_wants(const struct ring *ring)
 	return n < HERE_MAX;
 }
 
-/* Begins another turn for the batch of a stalled one. Returns NULL if memory is
-   short. */
+/* Begins another turn for the batch of a stalled one. If memory is short, returns
+   NULL, and makers_look() marks the turn again. */
 static struct turn *repeat(struct ring *ring, struct turn *stalled)
 {
 	struct turn *t;
 
 	stalled->is_stalled = false;
-	stalled->is_repeated = true;
 	if (turn_take_free(ring, &t))
 		return NULL;
+	stalled->is_repeated = true;
 	turn_begin(ring, t);
 	/* The workers run the rows of the first turn first. */
 	DL_DELETE(ring->turns, t);
@@ -75,49 +88,60 @@ static struct turn *repeat(struct ring *ring, struct turn *stalled)
 	return t;
 }
 
-/* Returns the oldest turn that this side may make. `link` is NULL for the own
-   workers. */
-static struct turn *find_open(struct ring *ring, const struct link *link)
+static bool is_stalled(const struct ring *ring, const struct turn *t)
+{
+	return t->is_stalled && t->state == TURN_REMOTE &&
+	       !turn_is_stale(ring, t);
+}
+
+static bool is_open(const struct ring *ring, const struct turn *t)
+{
+	return t->state == TURN_OPEN && !turn_is_stale(ring, t);
+}
+
+/* Returns the oldest turn that the maker of a link may make. A turn that was
+   repeated before is for the own workers. */
+static struct turn *find_for_link(struct ring *ring, const struct link *link)
 {
 	struct turn *t;
 
 	DL_FOREACH(ring->turns, t)
 	{
-		if (turn_is_stale(ring, t))
-			continue;
-		if (t->is_stalled && t->state == TURN_REMOTE && t->link != link)
+		if (is_stalled(ring, t) && !t->is_repeated && t->link != link)
 			return repeat(ring, t);
-		if (t->state == TURN_OPEN && (!link || !t->is_refused))
+		if (is_open(ring, t) && !t->is_refused)
 			return t;
 	}
 	return NULL;
 }
 
-/* Whether the own workers must make a turn, although they should rest. */
-static bool must_be_here(struct ring *ring)
+/* Returns the oldest turn that the own workers may make. If they should rest,
+   that is one that no maker may make. */
+static struct turn *find_here(struct ring *ring)
 {
-	const struct turn *t;
+	bool wants = makers_here_wants(ring);
+	struct turn *t;
 
 	DL_FOREACH(ring->turns, t)
 	{
-		if (!turn_is_stale(ring, t) &&
-		    ((t->is_stalled && t->state == TURN_REMOTE) ||
-		     (t->is_refused && t->state == TURN_OPEN)))
-			return true;
+		if (is_stalled(ring, t))
+			return repeat(ring, t);
+		if (is_open(ring, t) && (wants || t->is_refused))
+			return t;
 	}
-	return false;
+	return NULL;
 }
 
 struct turn *makers_take_here(struct ring *ring)
 {
-	struct turn *t = NULL;
+	struct turn *t = find_here(ring);
 
-	if (makers_here_wants(ring) || must_be_here(ring))
-		t = find_open(ring, NULL);
-	if (t) {
-		t->state = TURN_FETCHING;
-		ring->makers.stats.here++;
-	}
+	if (!t)
+		return NULL;
+	t->state = TURN_FETCHING;
+	ring->makers.stats.here++;
+	/* Makers, which have left this turn, take the following ones. */
+	pthread_cond_broadcast(&ring->makers.open);
 	return t;
 }
 
@@ -128,7 +152,7 @@ bool makers_take(struct ring *ring, struct link *link)
 	/* The fetching thread takes it. */
 	if (makers_here_wants(ring) && !ring->makers.is_fetching)
 		return false;
-	t = find_open(ring, link);
+	t = find_for_link(ring, link);
 	if (!t)
 		return false;
 	t->state = TURN_REMOTE;
@@ -151,13 +175,27 @@ static struct turn *remove_first(struct link *link)
 	return t;
 }
 
+/* Whether another turn of the same place will be done. */
+static bool has_twin(const struct ring *ring, const struct turn *t)
+{
+	const struct turn *other;
+
+	DL_FOREACH(ring->turns, other)
+	{
+		if (other != t && other->sequence == t->sequence &&
+		    other->state != TURN_HELD)
+			return true;
+	}
+	return false;
+}
+
 static void open_again(struct ring *ring, struct turn *t)
 {
 	t->state = TURN_OPEN;
 	t->is_stalled = false;
 	if (t->step->parcel)
 		device_batch_end(t->step->parcel);
-	if (turn_is_stale(ring, t))
+	if (turn_is_stale(ring, t) || has_twin(ring, t))
 		turn_recycle(ring, t);
 }
 
@@ -168,6 +206,7 @@ void makers_received(struct ring *ring, struct link *link, uint64_t bytes)
 	struct turn *t = remove_first(link);
 	uint64_t now = stage_now_ns();
 
+	link->is_late = false;
 	m->times_ns[m->num_times++ % MAKERS_TIMES] = now - t->asked_ns;
 	m->stats.batches++;
 	m->stats.samples += t->step->batch.num_samples;
@@ -190,6 +229,7 @@ void makers_refused(struct ring *ring, struct link *link)
 {
 	struct turn *t = remove_first(link);
 
+	link->is_late = false;
 	t->is_refused = true;
 	ring->makers.stats.refused++;
 	open_again(ring, t);
@@ -248,18 +288,48 @@ static uint64_t stalls_after(const struct makers *m)
 		 : STALL_FIRST_MS * MS;
 }
 
-void makers_look(struct ring *ring)
+/* Returns the turn that a maker was asked for last, of those that can be the
+   user's next batch; or NULL if another side makes one of them. */
+static struct turn *find_awaited(const struct ring *ring)
 {
-	uint64_t now = stage_now_ns(), after = stalls_after(&ring->makers);
-	struct turn *t;
+	struct turn *t, *last = NULL;
 
 	DL_FOREACH(ring->turns, t)
 	{
-		if (t->sequence != ring->given_sequence ||
-		    t->state != TURN_REMOTE || t->is_stalled || t->is_repeated ||
-		    now - t->asked_ns < after)
+		if (t->sequence != ring->given_sequence)
 			continue;
-		t->is_stalled = true;
-		turns_offer(ring);
+		if (t->state != TURN_REMOTE)
+			return NULL;
+		if (!last || t->asked_ns > last->asked_ns)
+			last = t;
 	}
+	return last;
+}
+
+/* Marks the links that are late. Returns whether there are new ones. */
+static bool look_at_links(struct ring *ring, uint64_t asked_before)
+{
+	struct link *link;
+	bool found = false;
+
+	DL_FOREACH(ring->makers.links, link)
+	{
+		if (link->is_late || !link->num_turns ||
+		    link->turns[0]->asked_ns > asked_before)
+			continue;
+		link->is_late = found = true;
+	}
+	return found;
+}
+
+void makers_look(struct ring *ring)
+{
+	uint64_t before = stage_now_ns() - stalls_after(&ring->makers);
+	bool found = look_at_links(ring, before);
+	struct turn *t = find_awaited(ring);
+
+	if (t && !t->is_stalled && t->asked_ns <= before)
+		t->is_stalled = found = true;
+	if (found)
+		turns_offer(ring);
 }

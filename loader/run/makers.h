@@ -11,7 +11,9 @@
  *
  * If the user waits for a batch that a maker should have sent long ago, it is
  * stalled: another side makes it as well, in a turn with the same place in the
- * order. The first one that is done is delivered, and both have the same bits.
+ * order. If that is a maker that stalls too, the own workers make the batch. The
+ * first turn that is done is delivered, and all have the same bits. While all
+ * makers are late, the own workers do not rest.
  *
  * The caller holds ring->lock.
  */
@@ -47,8 +49,8 @@ void makers_remove(struct ring *ring, struct link *link);
 /* Makes all links fail, and waits until they are removed. */
 void makers_stop(struct ring *ring);
 
-/* For the user's thread, while it waits: marks the turn that it waits for as
-   stalled, if it is. */
+/* For the user's thread, while it waits: marks the links that are late, and the
+   turn that it waits for as stalled, if it is. */
 void makers_look(struct ring *ring);
 
 #endif

@@ -35,19 +35,32 @@ static struct turn *find_ready_turn(struct ring *ring)
 	return NULL;
 }
 
-/* Waits until a turn is done. If there are makers, looks at times whether the
-   turn is stalled. */
-static void wait_until_ready(struct ring *ring)
+static bool is_before(const struct timespec *a, const struct timespec *b)
 {
-	struct timespec end;
+	return a->tv_sec < b->tv_sec ||
+	       (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+}
 
-	if (!ring->options.has_makers) {
+/* Waits until a turn is done, or until `end`, unless that is NULL. If there are
+   makers, looks at times whether the turn is stalled. Returns false after
+   `end`. */
+static bool wait_until_ready(struct ring *ring, const struct timespec *end)
+{
+	struct timespec look = clock_in_ms(LOOK_MS);
+	bool looks = ring->options.has_makers &&
+		     (!end || is_before(&look, end));
+
+	if (looks)
+		end = &look;
+	if (!end) {
 		pthread_cond_wait(&ring->ready, &ring->lock);
-		return;
+		return true;
 	}
-	end = clock_in_ms(LOOK_MS);
-	if (pthread_cond_timedwait(&ring->ready, &ring->lock, &end))
+	if (!pthread_cond_timedwait(&ring->ready, &ring->lock, end))
+		return true;
+	if (looks)
 		makers_look(ring);
+	return looks;
 }
 
 static struct turn *wait_for_turn(struct ring *ring)
@@ -59,7 +72,7 @@ static struct turn *wait_for_turn(struct ring *ring)
 		return t;
 	turns_push_range(ring, "beton next");
 	while (!t && !ring->worker_error) {
-		wait_until_ready(ring);
+		wait_until_ready(ring, NULL);
 		t = find_ready_turn(ring);
 	}
 	turns_pop_range(ring);
@@ -113,7 +126,7 @@ static void weigh_turn(struct ring *ring, const struct turn *t, uint32_t ready,
 	struct device_batch *p = t->step->parcel;
 
 	ring->last_given_ns = now;
-	if (!p || !ring->options.plan.whole || t->of)
+	if (!p || !ring->options.plan.whole || t->of || t->step->is_sent)
 		return;
 	offload_add(&ring->balance,
 		    &(struct offload_batch){
@@ -194,11 +207,34 @@ static int deliver_turn(struct ring *ring, struct turn *t,
 	return 0;
 }
 
-/* Counts and delivers the next turn. */
+/* Recycles stale turns on which no thread works, and takes the rows of others
+   that no worker has begun. */
+static void drop_stale_turns(struct ring *ring)
+{
+	struct turn *t, *next;
+
+	DL_FOREACH_SAFE(ring->turns, t, next)
+	{
+		if (!turn_is_stale(ring, t))
+			continue;
+		if (t->state == TURN_RUNNING) {
+			t->rows_left -=
+				t->step->batch.num_samples - t->next_row;
+			t->next_row = t->step->batch.num_samples;
+		}
+		if (t->state == TURN_DONE || t->state == TURN_OPEN ||
+		    (t->state == TURN_RUNNING && !t->rows_left))
+			turn_recycle(ring, t);
+	}
+}
+
+/* Counts and delivers the next turn. If a maker was stalled, there may be
+   another turn of the same place, which is stale then. */
 static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
 		     const struct beton_batch **out, char *message, size_t size)
 {
 	uint64_t now = stage_now_ns();
+	int r;
 
 	ring->given_sequence++;
 	ring->given.step++;
@@ -212,7 +248,10 @@ static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
 		weigh_turn(ring, t, ready, now);
 		note_given_batch(ring, &t->step->batch, now);
 	}
-	return deliver_turn(ring, t, out, message, size);
+	r = deliver_turn(ring, t, out, message, size);
+	if (ring->options.has_makers)
+		drop_stale_turns(ring);
+	return r;
 }
 
 /* Returns the error that has ended a thread. */
@@ -306,11 +345,13 @@ int ring_wait(struct ring *ring, uint32_t milliseconds)
 	scoped_lock(&ring->lock);
 	if (!must_wait(ring))
 		return 0;
+	if (ring->options.has_makers)
+		makers_look(ring);
 	if (!late)
 		throughput_wait(&ring->throughput, stage_now_ns());
 	end = clock_in_ms(milliseconds);
 	while (!late && must_wait(ring))
-		late = pthread_cond_timedwait(&ring->ready, &ring->lock, &end);
+		late = !wait_until_ready(ring, &end);
 	return must_wait(ring) ? -EAGAIN : 0;
 }
 
@@ -400,7 +441,6 @@ int ring_parcel(struct ring *ring, const struct beton_batch *batch,
 
 void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 {
-	struct turn *t, *next;
 	uint64_t before;
 
 	scoped_lock(&ring->lock);
@@ -413,19 +453,7 @@ void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 	ring->epoch_over = false;
 	ring->last_given_ns = 0;
 	throughput_break(&ring->throughput);
-	DL_FOREACH_SAFE(ring->turns, t, next)
-	{
-		if (!turn_is_stale(ring, t))
-			continue;
-		if (t->state == TURN_RUNNING) {
-			t->rows_left -=
-				t->step->batch.num_samples - t->next_row;
-			t->next_row = t->step->batch.num_samples;
-		}
-		if (t->state == TURN_DONE || t->state == TURN_OPEN ||
-		    (t->state == TURN_RUNNING && !t->rows_left))
-			turn_recycle(ring, t);
-	}
+	drop_stale_turns(ring);
 	pthread_cond_signal(&ring->room);
 }
 
@@ -491,9 +519,10 @@ void ring_totals(const struct ring *ring, struct telemetry_totals *out)
 void ring_makers(struct ring *ring, struct beton_makers_stats *out)
 {
 	struct makers *m = &ring->makers;
-	uint64_t n = min_u64(m->num_times, MAKERS_TIMES), sum = 0;
+	uint64_t n, sum = 0;
 
 	scoped_lock(&ring->lock);
+	n = min_u64(m->num_times, MAKERS_TIMES);
 	*out = m->stats;
 	out->makers = m->num_ready;
 	for (uint64_t i = 0; i < n; i++)
@@ -567,6 +596,8 @@ void ring_halt(struct ring *ring)
 	ring->worker_error = -ECANCELED;
 	pthread_cond_broadcast(&ring->room);
 	pthread_cond_broadcast(&ring->work);
+	/* Wakes ring_make() of a maker's link. */
+	pthread_cond_broadcast(&ring->ready);
 	makers_stop(ring);
 	pthread_mutex_unlock(&ring->lock);
 	callback_stop(ring->options.callback);

@@ -317,18 +317,38 @@ static int prepare_errors(struct step *s)
 	return r;
 }
 
-/* Whether the rows of a maker have the sizes of the pipeline's. */
+/* Whether the values that a maker sent for an output of no fixed size are rows of
+   the pipeline's. Subtracts their bytes from *left. */
+static bool has_sent_values(const struct step *s, uint32_t i,
+			    const struct pipeline_output *o, uint64_t *left)
+{
+	for (uint32_t row = 0; row < s->view.header->num_samples; row++) {
+		uint64_t size = ragged_size(s, i, row);
+
+		if (size > *left || (o->is_list && size % o->item_size) ||
+		    (o->is_padded && size > STEP_SENT_MAX))
+			return false;
+		*left -= size;
+	}
+	return true;
+}
+
+/* Whether the rows of a maker have the sizes of the pipeline's. Values that share
+   bytes could need more memory than the file has. */
 static bool has_sent_sizes(const struct step *s)
 {
+	uint64_t left = s->view.size;
+
 	for (uint32_t i = 0; i < s->batch.num_outputs; i++) {
 		const struct beton_batch_field *f = &s->view.fields[i];
 		const struct pipeline_output *o =
 			pipeline_output_at(s->pipeline, i);
 		bool varies = o->ragged || o->is_list;
 
-		if (f->column != (varies ? BETON_COLUMN_VARIABLE
-					 : BETON_COLUMN_FIXED) ||
-		    (!varies && f->stride != o->sent_size))
+		if (varies ? f->column != BETON_COLUMN_VARIABLE ||
+				     !has_sent_values(s, i, o, &left)
+			   : f->column != BETON_COLUMN_FIXED ||
+				     f->stride != o->sent_size)
 			return false;
 	}
 	return true;
@@ -482,8 +502,6 @@ static int copy_list(struct step *s, uint32_t i,
 {
 	const struct list_rows *lists = &s->outputs[i].lists;
 
-	if (v->size % o->item_size)
-		return -EPROTO;
 	*list_rows_count(lists, row) = v->size / o->item_size;
 	memcpy(list_rows_place(lists, row), v->bytes, v->size);
 	return 0;
@@ -504,12 +522,24 @@ static int run_sent(struct step *s, struct pipeline_worker *worker, uint32_t i,
 			       s->outputs[i].rows + row * o->made_size);
 }
 
-static void describe(const struct step *s, uint32_t field, uint32_t row,
-		     const char *reason, struct step_failure *failure)
+/* Describes a failure of an output. A maker has logged its own failures in more
+   detail. */
+static void describe(const struct step *s, const struct pipeline_output *o,
+		     uint32_t row, const char *reason,
+		     struct step_failure *failure)
 {
 	typedef unsigned long long ull;
-	struct batch_view_value v = batch_view_at(&s->view, field, row);
+	uint32_t field = o->field;
+	struct batch_view_value v;
 
+	if (s->is_sent) {
+		snprintf(failure->why, sizeof(failure->why),
+			 "sample %llu output %s of a maker: %s (epoch %llu batch %llu)",
+			 (ull)s->batch.ids[row], o->name, reason,
+			 (ull)s->batch.epoch, (ull)s->view.header->batch);
+		return;
+	}
+	v = batch_view_at(&s->view, field, row);
 	snprintf(
 		failure->why, sizeof(failure->why),
 		"sample %llu field %s: %s (%llu bytes at %llu of epoch %llu batch %llu)",
@@ -542,7 +572,7 @@ static int run_output(struct step *s, const struct step_plan *plan,
 	int r;
 
 	if (v.error) {
-		describe(s, field, row, reason_of(v.error), failure);
+		describe(s, o, row, reason_of(v.error), failure);
 		failure->error = v.error;
 		return -v.error;
 	}
@@ -556,10 +586,7 @@ static int run_output(struct step *s, const struct step_plan *plan,
 		r = (o->is_list ? run_list : run_fixed)(s, plan, worker, i, row,
 							&v, cost);
 	if (r)
-		describe(s, field, row,
-			 r == -EPROTO ? "a maker sent a part of a row"
-				      : pipeline_worker_message(worker),
-			 failure);
+		describe(s, o, row, pipeline_worker_message(worker), failure);
 	return r;
 }
 
@@ -598,8 +625,7 @@ static int run_pair(struct step *s, struct pipeline_worker *worker, uint32_t i,
 
 	cost->made_bytes += o->made_size;
 	if (r)
-		describe(s, o->field, row, pipeline_worker_message(worker),
-			 failure);
+		describe(s, o, row, pipeline_worker_message(worker), failure);
 	return r;
 }
 
@@ -615,15 +641,26 @@ static void clear_row(struct step *s, uint32_t i, uint32_t row)
 		       o->made_size);
 }
 
+/* Returns the error of a failed output as a maker sends it: that of reading the
+   value, or that of a damaged value. A trainer treats them differently. */
+static int sent_error(const struct step *s, uint32_t i, uint32_t row)
+{
+	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
+	struct batch_view_value v = batch_view_at(&s->view, o->field, row);
+
+	return v.error ? v.error : BETON_ECORRUPT;
+}
+
 /* Clears a failed output, and marks failures of the first round for other rows
    in the second round. */
-static void give_up(struct step *s, uint32_t i, uint32_t row, int error)
+static void give_up(struct step *s, uint32_t i, uint32_t row)
 {
 	int32_t *errors = (int32_t *)s->errors.bytes;
 
 	clear_row(s, i, row);
 	if (errors)
-		errors[i * (uint64_t)s->batch.num_samples + row] = -error;
+		errors[i * (uint64_t)s->batch.num_samples + row] =
+			sent_error(s, i, row);
 	if (s->has_rounds && !s->is_second)
 		*unmade_at(s, row, i) = 1;
 }
@@ -653,7 +690,7 @@ bool step_run_row(struct step *s, const struct step_plan *plan,
 			made = !r;
 			failed = failed || !made;
 			if (!made)
-				give_up(s, i, row, r);
+				give_up(s, i, row);
 		}
 		if (s->parcel && is_pair == s->is_second)
 			device_batch_row(s->parcel, i, row, &key, made);

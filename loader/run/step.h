@@ -21,6 +21,11 @@
 
 enum { STEP_MESSAGE_SIZE = 1024 };
 
+/* Most bytes of an output of no fixed size that a maker sends for one sample, on
+   average, and of each sample if the lists are padded. Bounds the memory of the
+   batch. */
+enum { STEP_SENT_MAX = 64 << 20 };
+
 /* The memory behind one tensor. */
 struct step_output {
 	struct buffer data;

@@ -83,7 +83,7 @@ struct turn {
 	struct link *link; /* of TURN_REMOTE */
 	uint64_t asked_ns; /* when its maker was asked */
 	bool is_stalled;   /* another side should make it as well */
-	bool is_repeated;  /* there is another turn of this sequence */
+	bool is_repeated;  /* there was another turn of this sequence */
 	bool is_refused;   /* a maker could not make it */
 };
 
@@ -98,6 +98,7 @@ struct link {
 	struct turn *turns[MAKERS_WINDOW];
 	unsigned num_turns;
 	bool is_ready; /* counted in makers.num_ready */
+	bool is_late;  /* its maker should have answered long ago */
 	/* Only for the link's thread: refusals in a row, and when it began to
 	   wait for the answer, and the answer began. */
 	unsigned refusals;

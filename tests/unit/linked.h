@@ -31,7 +31,7 @@ enum {
 	LINKED_SIDE_MAX = 40,
 	LINKED_RECORDS_MAX = 64,
 	LINKED_MAKERS_MAX = 4,
-	LINKED_DEADLINE_S = 300,
+	LINKED_DEADLINE_S = 120,
 };
 
 /* Unreadable samples of a damaged dataset. */
