@@ -216,9 +216,10 @@ struct beton_loader_options {
 	uint64_t role;
 	/*
 	 * Only for BETON_ROLE_TRAINER. If not 0: the loader's own workers make
-	 * batches only while no maker is attached, and those that are stalled
-	 * at a maker or that it cannot make. Otherwise own workers and makers
-	 * share the batches by speed, and own workers come first.
+	 * batches only while no maker is attached or all of them are late, and
+	 * those that are stalled at a maker or that it cannot make. Otherwise
+	 * own workers and makers share the batches by speed, and own workers
+	 * come first.
 	 */
 	uint64_t spare_workers;
 };
@@ -791,8 +792,8 @@ BETON_API int beton_loader_network(const struct beton_loader *loader,
  *   why      receives the reason of a failure; may be NULL
  *   size     room there, in bytes
  *
- * Blocks. One thread at a time may use the loader. A batch travels as 8-bit
- * pixels, if the pipeline has them anywhere: the trainer runs the operations
+ * Blocks. One thread at a time may use the loader, but another thread may call
+ * beton_loader_stop() to end this call. A batch travels as 8-bit pixels, if the pipeline has them anywhere: the trainer runs the operations
  * after that, such as normalize and float, on its GPU or its CPU.
  *
  * Returns 0 after the trainer has closed the connection, or

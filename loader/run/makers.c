@@ -162,6 +162,16 @@ bool makers_take(struct ring *ring, struct link *link)
 	return true;
 }
 
+static uint64_t stalls_after(const struct makers *m)
+{
+	uint64_t longest = 0, n = min_u64(m->num_times, MAKERS_TIMES);
+
+	for (uint64_t i = 0; i < n; i++)
+		longest = max_u64(longest, m->times_ns[i]);
+	return n ? max_u64(STALL_FACTOR * longest, STALL_LEAST_MS * MS)
+		 : STALL_FIRST_MS * MS;
+}
+
 /* --- what became of it --- */
 
 static struct turn *remove_first(struct link *link)
@@ -199,6 +209,15 @@ static void open_again(struct ring *ring, struct turn *t)
 		turn_recycle(ring, t);
 }
 
+/* A maker that was suspended must not raise the limit to the time that it was,
+   but makers that have become slow raise it step by step. */
+static void add_time(struct makers *m, uint64_t ns)
+{
+	uint64_t limited = min_u64(ns, stalls_after(m));
+
+	m->times_ns[m->num_times++ % MAKERS_TIMES] = limited;
+}
+
 void makers_received(struct ring *ring, struct link *link, uint64_t bytes)
 {
 	struct counters *stages = ring->lanes[LANE_LINKS].stages;
@@ -207,7 +226,7 @@ void makers_received(struct ring *ring, struct link *link, uint64_t bytes)
 	uint64_t now = stage_now_ns();
 
 	link->is_late = false;
-	m->times_ns[m->num_times++ % MAKERS_TIMES] = now - t->asked_ns;
+	add_time(m, now - t->asked_ns);
 	m->stats.batches++;
 	m->stats.samples += t->step->batch.num_samples;
 	m->stats.bytes += bytes;
@@ -277,16 +296,6 @@ void makers_stop(struct ring *ring)
 }
 
 /* --- stalled batches --- */
-
-static uint64_t stalls_after(const struct makers *m)
-{
-	uint64_t longest = 0, n = min_u64(m->num_times, MAKERS_TIMES);
-
-	for (uint64_t i = 0; i < n; i++)
-		longest = max_u64(longest, m->times_ns[i]);
-	return n ? max_u64(STALL_FACTOR * longest, STALL_LEAST_MS * MS)
-		 : STALL_FIRST_MS * MS;
-}
 
 /* Returns the turn that a maker was asked for last, of those that can be the
    user's next batch; or NULL if another side makes one of them. */

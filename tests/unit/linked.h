@@ -283,10 +283,13 @@ static inline void linked_compare(const struct linked_records *got,
 
 enum linked_end { LINKED_CUT, LINKED_FREEZE };
 
-/* Copies between both sides, `limit` bytes of the maker. */
+/* Copies between both sides, `limit` bytes of the maker. If `pause_ms` is not 0,
+   it rests that long once, before the last `pause_at` bytes. */
 struct linked_relay {
 	uint64_t limit;
 	enum linked_end end;
+	uint64_t pause_at;
+	unsigned pause_ms;
 	int trainer, maker;
 	pthread_t thread;
 };
@@ -353,6 +356,10 @@ static inline void *linked_run_relay(void *arg)
 	while (goes_on) {
 		if (!r->limit)
 			p[1].fd = -1;
+		if (r->pause_ms && r->limit <= r->pause_at) {
+			linked_sleep(r->pause_ms);
+			r->pause_ms = 0;
+		}
 		CHECK(poll(p, 2, -1) > 0);
 		if (p[0].revents)
 			goes_on = linked_copy(r->trainer, r->maker, &no_limit);

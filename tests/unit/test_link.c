@@ -290,6 +290,14 @@ static void write_subset(void)
 	snprintf(subset_option, sizeof(subset_option), "few:%s", subset);
 }
 
+static void remove_cache(void)
+{
+	char command[100];
+
+	snprintf(command, sizeof(command), "rm -rf %s", cache);
+	CHECK(!system(command));
+}
+
 int main(void)
 {
 	struct gpu nvrtc;
@@ -313,6 +321,7 @@ int main(void)
 	batches_by_name_need_no_makers();
 	so_are_those_on_a_gpu();
 	CHECK(!unlink(path) && !unlink(damaged) && !unlink(subset));
+	remove_cache();
 	gpu_end(&gpu);
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <sched.h>
 
+#include "fs/util/clock.h"
 #include "loader/link/wire.h"
 #include "tests/unit/linked.h"
 
@@ -14,6 +15,7 @@ enum {
 	ROUNDS = 40,
 #endif
 	EPOCHS = 3,
+	PAUSE_MS = 2000,
 	HELLO = sizeof(struct wire_hello),
 };
 
@@ -114,6 +116,31 @@ static void a_maker_stalls_before_the_first_answer(void)
 	drain_and_compare(&t, "a maker that never answers");
 	CHECK(linked_stats(t.trainer).repeated);
 	linked_close(&t);
+}
+
+/* The time of the pause does not delay the end of the wait for later answers. */
+static void a_maker_pauses_and_stalls_later(void)
+{
+	const struct linked_relay relay = { .limit = HELLO + 160000,
+					    .end = LINKED_FREEZE,
+					    .pause_at = 100000,
+					    .pause_ms = PAUSE_MS };
+	struct linked_records got = { .n = 0 };
+	struct linked_team t;
+	int64_t begin;
+
+	linked_open_trainer(&t, path, &options, true);
+	linked_add(&t, path, &options, &relay);
+	linked_await(&t, 1);
+	while (linked_stats(t.trainer).repeated < 1)
+		linked_take(t.trainer, &got);
+	linked_sleep(PAUSE_MS + PAUSE_MS / 4);
+	begin = clock_coarse_ms();
+	while (got.n < wanted.n)
+		linked_take(t.trainer, &got);
+	CHECK(clock_coarse_ms() - begin < PAUSE_MS);
+	linked_close(&t);
+	linked_compare(&got, &wanted, "a maker that pauses");
 }
 
 /* All turns that makers have are stale. */
@@ -547,6 +574,7 @@ int main(void)
 	makers_end_at_any_moment();
 	makers_stall();
 	a_maker_stalls_before_the_first_answer();
+	a_maker_pauses_and_stalls_later();
 	seeks_leave_stalled_makers(false);
 	seeks_leave_stalled_makers(true);
 	waits_see_stalled_makers(0);
