@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "beton/loader.h"
@@ -286,6 +287,8 @@ static void take(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	/* A trainer that waits for the rest of an answer sends no name. */
+	const struct timeval limit = { .tv_usec = 10000 };
 	pthread_t maker, attached;
 	struct maker m;
 	int ends[2];
@@ -293,11 +296,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!trainer)
 		open_all();
 	MUST(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+	MUST(!setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit,
+			 sizeof(limit)));
 	m = (struct maker){ ends[0], data, size };
 	MUST(!pthread_create(&maker, NULL, run_maker, &m));
 	MUST(!pthread_create(&attached, NULL, run_attach, &ends[1]));
 	while (pthread_tryjoin_np(attached, NULL))
 		take();
+	shutdown(ends[1], SHUT_RDWR);
 	pthread_join(maker, NULL);
 	close(ends[0]);
 	close(ends[1]);
