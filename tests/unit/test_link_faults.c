@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <sched.h>
 
+#include "beton/batch.h"
 #include "fs/util/clock.h"
 #include "loader/link/wire.h"
 #include "tests/unit/linked.h"
@@ -538,6 +539,78 @@ static void answers_have_no_other_bytes(void)
 	pthread_join(used.serving, NULL);
 }
 
+/* --- values that share bytes --- */
+
+/* Lets all values of the variable columns be the whole file. */
+static void share_bytes(uint8_t *bytes, uint64_t size)
+{
+	const struct beton_batch_header *h = (const void *)bytes;
+	const struct beton_batch_field *f =
+		(const void *)(bytes + h->fields_off);
+
+	for (uint32_t i = 0; i < h->num_fields; i++) {
+		struct beton_batch_value *v = (void *)(bytes + f[i].column_off);
+
+		if (f[i].column != BETON_COLUMN_VARIABLE)
+			continue;
+		for (uint32_t row = 0; row < h->num_samples; row++)
+			v[row] = (struct beton_batch_value){ .size = size };
+	}
+}
+
+static void *run_sharer(void *arg)
+{
+	const int *ends = arg; /* of the trainer, of a maker */
+	struct wire_answer a = { .error = 0 };
+	struct wire_hello hello;
+
+	CHECK(!wire_receive(ends[0], &hello, sizeof(hello)));
+	CHECK(!wire_send(ends[0], &hello, sizeof(hello)));
+	CHECK(!wire_receive(ends[1], &hello, sizeof(hello)));
+	CHECK(!wire_send(ends[1], &hello, sizeof(hello)));
+	while (!wire_receive(ends[0], &a.name, sizeof(a.name))) {
+		uint8_t *bytes = answer_of(ends[1], a.name.epoch, a.name.number,
+					   &a.size);
+		int r;
+
+		share_bytes(bytes, a.size);
+		r = wire_send(ends[0], &a, sizeof(a));
+		if (!r)
+			r = wire_send(ends[0], bytes, a.size);
+		free(bytes);
+		if (r)
+			break;
+	}
+	close(ends[0]);
+	close(ends[1]);
+	return NULL;
+}
+
+/* Each sample would need as much memory as the answer. */
+static void values_share_no_bytes(void)
+{
+	struct linked_maker m = { .attached = 1 }, of;
+	struct linked_team t;
+	pthread_t thread;
+	int ends[2], inner[2];
+
+	linked_open_trainer(&t, path, &options, true);
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+	m.of = t.trainer;
+	m.trainer = ends[1];
+	inner[0] = ends[0];
+	serve(&of, path, &inner[1]);
+	linked_start(run_sharer, inner, &thread);
+	linked_start(linked_run_attach, &m, &m.attaching);
+	drain_and_compare(&t, "values that share bytes");
+	pthread_join(m.attaching, NULL);
+	pthread_join(thread, NULL);
+	pthread_join(of.serving, NULL);
+	CHECK(m.attached == -EPROTO);
+	CHECK(strstr(m.attach_why, "not those of the pipeline"));
+	linked_close(&t);
+}
+
 /* --- damaged samples are no losses --- */
 
 static void all_samples_may_be_damaged(void)
@@ -587,6 +660,7 @@ int main(void)
 	names_are_checked();
 	trainers_may_leave();
 	answers_have_no_other_bytes();
+	values_share_no_bytes();
 	all_samples_may_be_damaged();
 	CHECK(!unlink(path) && !unlink(damaged));
 	return 0;
