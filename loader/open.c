@@ -359,7 +359,7 @@ static int start_ring(struct beton_loader *l,
 
 	if (o->until == BETON_STAGE_ALL || o->until == BETON_STAGE_TRANSFORM)
 		check_memory(l, options.prefetch);
-	if (!r && o->callback)
+	if (!r && o->callback && l->role != BETON_ROLE_MAKER)
 		r = callback_open(&l->callback);
 	if (r)
 		return r;

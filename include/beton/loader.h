@@ -161,7 +161,7 @@ struct beton_loader_options {
 	   $BETON_TRACE; if that is not set, no trace. */
 	const char *trace;
 	/* If true, no batch is ready until beton_loader_set_callback() sets a
-	   batch callback. */
+	   batch callback. A maker has none. */
 	bool callback;
 	/*
 	 * "cuda:N", or "cuda" for GPU 0: deliver every output but bytes and
