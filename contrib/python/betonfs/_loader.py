@@ -302,6 +302,7 @@ class Loader(Epochs):
     # enum beton_role of <beton/loader.h>, and the trainer's spare_workers.
     _role = 0
     _spare_workers = False
+    _place = staticmethod(place)
 
     @explained
     def __init__(
@@ -361,7 +362,7 @@ class Loader(Epochs):
         self.path = path_text(path)
         self._storage = storage_text(storage_options)
         self._pid = os.getpid()
-        self.rank, self.world_size = place(rank, world_size)
+        self.rank, self.world_size = self._place(rank, world_size)
         as_tuple = _choice("batch", batch, ("dict", "tuple")) == 1
         error = _choice("on_error", on_error, _ON_ERROR)
         self.tensors = _tensors.choose(tensors)

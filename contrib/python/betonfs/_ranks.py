@@ -21,7 +21,7 @@ def _of_environment(name: str, least: int) -> int:
     return int(text)
 
 
-def _distributed() -> tuple[int, int] | None:
+def distributed() -> tuple[int, int] | None:
     """Return rank and world size of torch.distributed, if it is
     initialized."""
     torch = sys.modules.get("torch")
@@ -32,7 +32,7 @@ def _distributed() -> tuple[int, int] | None:
 
 
 def _process() -> tuple[int, int]:
-    found = _distributed()
+    found = distributed()
     if found:
         return found
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
@@ -57,7 +57,7 @@ def worker_place() -> tuple[int, int] | None:
 def check_place(rank: int | None, world_size: int) -> None:
     """Raise RuntimeError if a loader that took this process for the only one
     (`rank` None, `world_size` 1) is one of several by now."""
-    now = _distributed() if rank is None and world_size == 1 else None
+    now = distributed() if rank is None and world_size == 1 else None
     if now and now[1] > 1 and worker_place() is None:
         raise RuntimeError(
             "this Loader was opened before torch.distributed was initialized, "
@@ -122,7 +122,7 @@ def _beside(spec: str, other: str) -> str:
 def warn_of_disagreement(rank: int, fingerprint: str, spec: str) -> None:
     """Warn if another rank of torch.distributed opened this one of its loaders
     of a dataset with another spec: batches of two epochs would be mixed."""
-    found = _distributed()
+    found = distributed()
     if not found or found[1] < 2 or worker_place() is not None:
         return
     nth = _opened[fingerprint] = _opened.get(fingerprint, 0) + 1

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +12,8 @@ from .._checks import truth, whole
 from .._dataset import Path
 from .._loader import Loader as _Loader
 from .._pipeline import Pipeline
-from ._team import Team
+from .._ranks import distributed, place
+from ._team import Team, maker_class
 
 # Arguments of a Loader that are of the trainer alone.
 _OWN = ("transforms", "device", "tensors", "batch", "rank", "world_size",
@@ -35,6 +37,22 @@ def _count(makers: object) -> int | str:
     if makers == "auto":
         return "auto"
     return int(whole("makers", makers, 0, 4096))
+
+
+def _train_place(rank: int | None,
+                 world_size: int | None) -> tuple[int, int]:
+    """Rank and world size as of a betonfs.Loader; but in a worker of Ray Train
+    without torch.distributed, those of the worker."""
+    train = sys.modules.get("ray.train")
+    if train and rank is None and world_size is None and not distributed():
+        try:
+            context = train.get_context()
+            found = context.get_world_rank(), context.get_world_size()
+        except RuntimeError:    # this is no worker of Ray Train
+            found = None, None
+        if found[0] is not None and found[1] is not None:
+            rank, world_size = found
+    return place(rank, world_size)
 
 
 class Loader(_Loader):
@@ -74,7 +92,8 @@ class Loader(_Loader):
         first. False: they only replace makers that are lost or stalled
         (default: True).
     arguments
-        All other arguments are those of :class:`betonfs.Loader`. `prefetch` is
+        All other arguments are those of :class:`betonfs.Loader`. In a worker of
+        Ray Train, rank and world size are those of the worker. `prefetch` is
         the number of batches that are in the making or ready; each maker works
         on two (default: 0, which means 18, and fewer if they would need more
         than 2 GiB).
@@ -98,6 +117,7 @@ class Loader(_Loader):
     """
 
     _role = 2
+    _place = staticmethod(_train_place)
 
     def __init__(
         self,
@@ -117,11 +137,12 @@ class Loader(_Loader):
         self._own = {"makers": makers, "maker_options": maker_options,
                      "local": local}
         _connect()
+        actors = maker_class({} if maker_options is None else maker_options)
         super().__init__(path, batch_size, order, seed, pipeline, **arguments)
         sent = {k: v for k, v in self._arguments.items() if k not in _OWN}
         self._team = Team(self._core, {**sent, "tensors": "numpy",
                                        "rank": 0, "world_size": 1}, count,
-                          maker_options or {})
+                          actors)
         self._team_finalizer = weakref.finalize(self, self._team.close)
 
     def close(self) -> None:

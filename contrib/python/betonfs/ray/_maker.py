@@ -7,11 +7,13 @@ because Ray's object store would copy them four times.
 """
 from __future__ import annotations
 
+import contextlib
 import hmac
 import logging
 import os
 import socket
 import threading
+import time
 from typing import Any
 
 import ray
@@ -23,12 +25,17 @@ _log = logging.getLogger("betonfs")
 KEY_SIZE = 32
 # Seconds in which the other side must send the key.
 _PATIENCE = 10.0
+# Connections at a time that have not sent it yet. Others wait.
+_GUESTS_MAX = 256
 
 
-def receive(connection: socket.socket, size: int) -> bytes:
-    """Receive `size` bytes, or less at the end of the stream."""
+def receive(connection: socket.socket, size: int, seconds: float) -> bytes:
+    """Receive `size` bytes within some seconds, or less at the end of the
+    stream. Raise TimeoutError, also if the bytes come one by one."""
+    end = time.monotonic() + seconds
     parts = b""
     while len(parts) < size:
+        connection.settimeout(max(0.001, end - time.monotonic()))
         part = connection.recv(size - len(parts))
         if not part:
             break
@@ -66,7 +73,10 @@ class Maker:
     def __init__(self, arguments: dict[str, Any], key: bytes) -> None:
         self._key = key
         self._loader = MakerLoader(**arguments)
-        self._busy = threading.Lock()
+        self._lock = threading.Lock()       # guards self._trainer
+        self._trainer: socket.socket | None = None
+        self._busy = threading.Lock()       # held while a trainer is served
+        self._guests = threading.Semaphore(_GUESTS_MAX)
         self._server = socket.create_server((ray.util.get_node_ip_address(), 0))
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -77,7 +87,14 @@ class Maker:
 
     def _accept(self) -> None:
         while True:
-            connection, _ = self._server.accept()
+            self._guests.acquire()
+            try:
+                connection, _ = self._server.accept()
+            except OSError as e:
+                self._guests.release()
+                _log.warning("no connection was accepted: %s", e)
+                time.sleep(1)
+                continue
             threading.Thread(target=self._greet, args=(connection,),
                              daemon=True).start()
 
@@ -85,13 +102,33 @@ class Maker:
         """Serve a trainer. Close the connection of any other program."""
         with connection:
             try:
-                connection.settimeout(_PATIENCE)
-                key = receive(connection, KEY_SIZE)
-                if not hmac.compare_digest(key, self._key):
-                    return
-                connection.settimeout(None)
-                tune(connection)
-                with self._busy:
-                    self._loader.serve(connection)
-            except OSError as e:
-                _log.warning("the link to the trainer failed: %s", e)
+                is_trainer = self._is_trainer(connection)
+            except OSError:
+                is_trainer = False
+            finally:
+                self._guests.release()
+            if is_trainer:
+                self._serve(connection)
+
+    def _is_trainer(self, connection: socket.socket) -> bool:
+        key = receive(connection, KEY_SIZE, _PATIENCE)
+        return hmac.compare_digest(key, self._key)
+
+    def _serve(self, connection: socket.socket) -> None:
+        """Serve the trainer on its newest connection."""
+        try:
+            connection.settimeout(None)
+            tune(connection)
+            with self._lock:
+                if self._trainer:
+                    with contextlib.suppress(OSError):
+                        self._trainer.shutdown(socket.SHUT_RDWR)
+                self._trainer = connection
+            with self._busy:
+                self._loader.serve(connection)
+        except OSError as e:
+            _log.warning("the link to the trainer failed: %s", e)
+        finally:
+            with self._lock:
+                if self._trainer is connection:
+                    self._trainer = None

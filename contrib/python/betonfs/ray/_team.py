@@ -10,11 +10,13 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import TimeoutError
 from typing import Any
 
 import ray
 
 from .. import _beton
+from .._checks import shown
 from ._maker import KEY_SIZE, Maker, tune
 
 _log = logging.getLogger("betonfs")
@@ -23,6 +25,10 @@ _log = logging.getLogger("betonfs")
 _TICK = 0.2
 # Seconds to connect to a maker.
 _PATIENCE = 10.0
+# Seconds after which a machine that does not acknowledge a request is lost.
+_SILENCE = 8.0
+# Options of an actor that choose its node.
+_PLACING = ("scheduling_strategy", "label_selector", "placement_group")
 # Seconds after which makers without a node are reported.
 _PENDING = 15.0
 # The longest delay, in seconds, before a maker that failed several times without
@@ -47,22 +53,37 @@ def _elsewhere() -> dict[str, Any]:
     return {"label_selector": {"ray.io/node-id": f"!in({own})"}}
 
 
+def maker_class(options: object) -> tuple[Any, int]:
+    """Return the class of actors with these options of the user, and the number
+    of threads that decode in each."""
+    if not isinstance(options, Mapping):
+        raise TypeError(f"maker_options={shown(options)}: a dict of options of "
+                        'Ray\'s actors, such as {"num_cpus": 4}')
+    placing = {} if any(name in options for name in _PLACING) else \
+        {"scheduling_strategy": "SPREAD", **_elsewhere()}
+    own = {"num_cpus": 1, "max_restarts": -1, "max_task_retries": -1,
+           **placing, **options}
+    try:
+        made = ray.remote(Maker).options(**own)
+        return made, max(1, int(own["num_cpus"] or 1))
+    except (TypeError, ValueError) as e:
+        raise type(e)(f"maker_options: {e}") from None
+
+
 class Team:
     """Makers of one loader. It refers to the loader's core only, so that a loader
     without references ends."""
 
     def __init__(self, core: _beton.Loader, arguments: Mapping[str, Any],
-                 makers: int | str, options: Mapping[str, Any]) -> None:
+                 makers: int | str, actors: tuple[Any, int]) -> None:
         self._core = core
         self._key = secrets.token_bytes(KEY_SIZE)
         self._ended = threading.Event()
         self._actors: list[Any] = []
+        self._threads: list[threading.Thread] = []
         self._linked = 0            # makers that were linked at least once
-        own = {"num_cpus": 1, "max_restarts": -1, "max_task_retries": -1,
-               "scheduling_strategy": "SPREAD", **_elsewhere(), **options}
-        workers = max(1, int(own["num_cpus"] or 1))
+        self._class, workers = actors
         self._arguments = {**arguments, "workers": workers}
-        self._class = ray.remote(Maker).options(**own)
         for _ in range(1 if makers == "auto" else int(makers)):
             self._add()
         if makers == "auto":
@@ -70,8 +91,10 @@ class Team:
         self._start(self._report_pending)
 
     def _start(self, function: Any, *arguments: Any) -> None:
-        threading.Thread(target=function, args=arguments, daemon=True,
-                         name="betonfs maker").start()
+        thread = threading.Thread(target=function, args=arguments, daemon=True,
+                                  name="betonfs maker")
+        self._threads.append(thread)
+        thread.start()
 
     def _add(self) -> None:
         actor = self._class.remote(self._arguments, self._key)
@@ -79,32 +102,44 @@ class Team:
         self._start(self._run, actor)
 
     def close(self) -> None:
-        """End all makers. The loader must be closed."""
+        """End the loader and all makers."""
         if self._ended.is_set():
             return
         self._ended.set()
-        if ray.is_initialized():
-            for actor in self._actors:
-                try:
-                    ray.kill(actor)
-                except Exception as e:      # Ray may be ending, too
-                    _log.debug("a maker was not ended: %s", e)
+        self._core.close()
+        # If a thread calls Ray after ray.shutdown(), Ray ends the process.
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(_PATIENCE)
+        if not ray.is_initialized():
+            return
+        for actor in self._actors:
+            try:
+                ray.kill(actor)
+            except Exception as e:      # Ray may be ending, too
+                _log.debug("a maker was not ended: %s", e)
 
     # --- one maker ---
 
     def _address(self, actor: Any) -> tuple[str, int, int] | None:
-        """Wait until the maker has a node. None: the team has ended."""
-        wanted = actor.address.remote()
-        while not self._ended.is_set():
-            done, _ = ray.wait([wanted], timeout=_TICK)
-            if done:
-                found: tuple[str, int, int] = ray.get(wanted)
+        """Wait until the maker has a node. None: the team or Ray has ended."""
+        if not ray.is_initialized():
+            return None
+        # Not ray.wait(), because after ray.shutdown() it starts a cluster.
+        wanted = actor.address.remote().future()
+        while not self._ended.is_set() and ray.is_initialized():
+            try:
+                found: tuple[str, int, int] = wanted.result(_TICK)
                 return found
+            except TimeoutError:
+                pass
         return None
 
     def _link(self, address: tuple[str, int, int]) -> None:
         with socket.create_connection(address[:2], _PATIENCE) as connection:
             tune(connection)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT,
+                                  int(1000 * _SILENCE))
             connection.sendall(self._key)
             connection.settimeout(None)
             self._core.attach(connection)
@@ -133,7 +168,7 @@ class Team:
                     return
                 failures = 0 if self._batches() > before else failures + 1
                 _log.info("a maker was lost: %s", e)
-            self._ended.wait(min(_TICK * 2**failures, _DELAY_MAX))
+            self._ended.wait(min(_TICK * 2**min(failures, 10), _DELAY_MAX))
 
     @staticmethod
     def _is_useless(error: Exception) -> bool:
@@ -170,6 +205,8 @@ class Team:
             if now <= rate * _GAIN:
                 _log.info("makers: %d; one more does not help, so the network "
                           "or this machine is the limit", len(self._actors))
+                return
+            if not ray.is_initialized():
                 return
             rate = now
             self._add()
