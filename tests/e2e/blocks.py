@@ -4,7 +4,8 @@
 Blocks of ```console, ```sh, ```python and ```c run in their order, each in a
 process of its own, with the programs of the build. Comments before a block:
 
-    <!-- needs: fuse torch -->   otherwise the block is left out; see NEEDS
+    <!-- needs: fuse torch -->   otherwise the block is left out; see NEEDS. After
+                                 `ray`, modules are those of RAY_PYTHON
     <!-- place: imagenet -->     makes data for the block; see places.py
     <!-- file: train.py -->      writes the block to that file instead
 
@@ -28,6 +29,7 @@ from conftest import mounts, unmount
 BUILD = dumped.BUILD
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYTHON = os.environ.get("TORCHVISION_PYTHON", sys.executable)
+RAY_PYTHON = os.environ.get("RAY_PYTHON", sys.executable)
 DEADLINE = 120
 KINDS = "console", "sh", "python", "c"
 
@@ -73,8 +75,8 @@ def blocks(path):
 
 
 @functools.cache
-def has_module(name):
-    return subprocess.run([PYTHON, "-c", f"import {name}"],
+def has_module(name, python=PYTHON):
+    return subprocess.run([python, "-c", f"import {name}"],
                           capture_output=True, timeout=DEADLINE).returncode == 0
 
 
@@ -88,6 +90,8 @@ NEEDS = {
     "torch": (lambda: has_module("torch"),
               "torch is not installed, and TORCHVISION_PYTHON names no "
               "interpreter with it"),
+    "ray": (lambda: has_module("ray, torch", RAY_PYTHON),
+            "RAY_PYTHON names no interpreter with ray and torch"),
     "numba": (lambda: has_module("numba"), "numba is not installed"),
     "cc": (lambda: bool(shutil.which("cc")), "cc is not installed"),
     "nginx": (lambda: bool(shutil.which("nginx")), "nginx is not installed"),
@@ -166,11 +170,9 @@ class Session:
         self.page = pathlib.Path(page)
         self.made = set()
         self.ran = 0
-        path = [str(BUILD), *([os.path.dirname(PYTHON)] if "/" in PYTHON
-                              else []), os.environ["PATH"]]
         package = os.environ.get("BETON_PACKAGE", str(BUILD / "python"))
-        self.env = {**os.environ, "PATH": ":".join(path), "LC_ALL": "C.UTF-8",
-                    "PYTHONPATH": package, "OMP_NUM_THREADS": "1"}
+        self.env = {**os.environ, "LC_ALL": "C.UTF-8", "PYTHONPATH": package,
+                    "OMP_NUM_THREADS": "1"}
 
     def __enter__(self):
         return self
@@ -185,11 +187,14 @@ class Session:
             self.made.add(name)
             places.PLACES[name](self.folder)
 
-    def execute(self, command):
+    def execute(self, command, python):
         """(exit code, output); a daemon may keep the output open."""
+        path = [str(BUILD), *([os.path.dirname(python)] if "/" in python
+                              else []), os.environ["PATH"]]
         out = self.folder / ".output"
         with open(out, "wb") as f:
-            code = subprocess.run(command, cwd=self.folder, env=self.env,
+            code = subprocess.run(command, cwd=self.folder,
+                                  env={**self.env, "PATH": ":".join(path)},
                                   stdin=subprocess.DEVNULL, stdout=f, stderr=f,
                                   timeout=DEADLINE).returncode
         return code, out.read_text(errors="replace")
@@ -199,6 +204,7 @@ class Session:
         for name in block.places:
             self.place(name)
         self.ran += 1
+        python = RAY_PYTHON if "ray" in block.needs else PYTHON
         if block.file:
             (self.folder / block.file).write_text(block.code)
             if block.kind == "python":
@@ -206,7 +212,7 @@ class Session:
             return
         if block.kind == "console":
             for command, expected in commands(block.code):
-                code, found = self.execute(["bash", "-c", command])
+                code, found = self.execute(["bash", "-c", command], python)
                 assert code == 0, f"{where}: $ {command}\n{found}"
                 assert matches(expected, found), \
                     f"{where}: $ {command}\n" + "\n".join(expected) + \
@@ -218,10 +224,10 @@ class Session:
             command = ["cc", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
                        f"-I{ROOT / 'include'}", file]
         elif block.kind == "python":
-            command = [PYTHON, "-c", block.code]
+            command = [python, "-c", block.code]
         else:
             command = ["bash", "-euc", block.code]
-        code, found = self.execute(command)
+        code, found = self.execute(command, python)
         assert code == 0, f"{where}:\n{block.code}\n--- printed:\n{found}"
 
 

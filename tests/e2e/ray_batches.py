@@ -15,8 +15,10 @@ OPTIONS = {"batch_size": SIZE, "seed": 3, "drop_last": False, "pad": "drop",
 
 
 def parts(value):
-    """The arrays of an output, which may be ragged."""
-    return value if isinstance(value, (list, tuple)) else [value]
+    """The bytes of an output, which may be ragged."""
+    rows = [value] if isinstance(value, np.ndarray) else value
+    return [row if isinstance(row, bytes) else np.ascontiguousarray(row).tobytes()
+            for row in rows]
 
 
 def digest(batch):
@@ -24,7 +26,7 @@ def digest(batch):
     h = hashlib.sha256()
     for name in sorted(PIPELINE):
         for part in parts(batch[name]):
-            h.update(np.ascontiguousarray(part).tobytes())
-    h.update(np.asarray(batch.ids).tobytes())
-    h.update(np.asarray(batch.valid).tobytes())
+            h.update(part)
+    h.update(np.asarray(batch.ids).astype("<i8").tobytes())
+    h.update(np.asarray(batch.valid).astype("u1").tobytes())
     return [batch.epoch, batch.number, h.hexdigest()]

@@ -371,6 +371,14 @@ def case_only_here(path):
                 "stats": loader.stats()["makers"], "makers": makers()}
 
 
+def case_relative(path):
+    join()
+    with opened(path) as loader:
+        linked(loader, 1)
+        got, _ = take(loader, 1)
+        return {"batches": got, "stats": loader.stats()["makers"]}
+
+
 def case_other_pipeline(path):
     join()
     lines, team = Lines(), betonfs.ray._loader.Team

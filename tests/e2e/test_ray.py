@@ -27,6 +27,7 @@ pytest.importorskip("PIL.Image")
 
 HERE = pathlib.Path(__file__).resolve().parent
 TRAINER = HERE / "ray_trainer.py"
+CLUSTER = HERE.parents[1] / "contrib/cluster"
 DEADLINE = 90
 SAMPLES = 198
 BATCHES = -(-SAMPLES // SIZE)
@@ -209,7 +210,7 @@ class Dumped(dict):
     def __init__(self, epoch, batch):
         n = len(batch.ids)
         super().__init__(
-            {k: [np.frombuffer(batch.row(k, i), np.uint8) for i in range(n)]
+            {k: [batch.row(k, i) for i in range(n)]
              if k in batch.offsets else batch.outputs[k] for k in batch.outputs})
         self.epoch, self.number = epoch, batch.number
         self.ids = np.array(batch.ids, np.int64)
@@ -329,9 +330,16 @@ def test_makers_that_cannot_open_the_dataset_are_put_aside(cluster, data, whole)
     aside = [line for line in found["lines"] if "put aside" in line]
     assert len(aside) == 2
     for line in aside:
-        assert line.startswith("WARNING") and "p.beton" in line and \
-            "No such file" in line, line
+        assert re.fullmatch(r"WARNING a maker is put aside: \[Errno 2\] \S+p\.beton: "
+                            "No such file or directory", line), line
     assert found["stats"]["batches"] == 0 and not found["makers"]
+
+
+def test_a_relative_path_is_that_of_the_trainer(cluster, data, whole):
+    name = pathlib.Path(data)
+    found = cluster.run("relative", name.name, cwd=name.parent)
+    assert found["batches"] == whole[:BATCHES]
+    assert found["stats"]["batches"] > 0
 
 
 def test_a_maker_with_another_pipeline_is_put_aside(cluster, data, whole):
@@ -352,3 +360,58 @@ def test_a_maker_of_another_version_is_put_aside(alone, data, whole, tmp_path):
     assert found["batches"] == whole
     line, = [line for line in found["lines"] if "put aside" in line]
     assert other[:-1].decode() in line and "install the same version" in line
+
+
+# --- contrib/cluster ----------------------------------------------------------
+
+SRUN = """#!/bin/bash
+# The command after the options, on one node.
+while [ "${1#-}" != "$1" ]; do shift; done
+exec "$@"
+"""
+PROGRAM = """
+import sys, time
+import betonfs.ray
+with betonfs.ray.Loader(sys.argv[1], 4, makers=1, local=False, pipeline={"label": "label"},
+                        tensors="numpy") as loader:
+    while not loader.stats()["makers"]["makers"]:
+        time.sleep(0.1)
+    print(sum(len(b.ids) for b in loader), loader.stats()["makers"]["batches"] > 0)
+"""
+
+
+def test_a_script_of_slurm(alone, data):
+    """Both nodes are this machine."""
+    folder = alone.folder
+    for name, text in ("srun", SRUN), ("train.py", PROGRAM):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    env = {**alone.env, "SLURM_JOB_ID": str(random.randrange(10000)),
+           "HEAD": "127.0.0.1",
+           "PATH": f"{folder}:{os.path.dirname(alone.exe)}:{os.environ['PATH']}"}
+    log = folder / "log"
+    with open(log, "w") as out:     # Ray's processes keep it open
+        r = subprocess.run(
+            ["bash", CLUSTER / "slurm-ray.sbatch", "train.py", data], cwd=folder,
+            env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            timeout=DEADLINE)
+    printed = log.read_text()
+    assert r.returncode == 0, printed
+    assert f"{SAMPLES // SIZE * SIZE} True" in printed.splitlines(), printed
+
+
+def test_the_groups_of_kuberay_fit():
+    yaml = pytest.importorskip("yaml")
+    spec = yaml.safe_load((CLUSTER / "kuberay-makers.yaml").read_text())["spec"]
+    groups = {g["groupName"]: g for g in spec["workerGroupSpecs"]}
+    assert set(groups) == {"trainers", "makers"} and spec["enableInTreeAutoscaling"]
+    for group in spec["headGroupSpec"], groups["trainers"]:
+        assert group["rayStartParams"]["num-cpus"] == "0"
+    assert groups["makers"]["minReplicas"] == 0
+    for group in spec["headGroupSpec"], *groups.values():
+        pod = group["template"]["spec"]
+        volumes = {v["name"] for v in pod.get("volumes", ())}
+        for container in pod["containers"]:
+            assert {m["name"] for m in container.get("volumeMounts", ())} <= volumes
+    guide = (CLUSTER.parent / "docs/guides/ray.md").read_text()
+    assert '{"ray.io/node-group": "makers"}' in guide

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import os
 import sys
 import weakref
 from collections.abc import Mapping, Sequence
@@ -26,15 +27,18 @@ def _connect() -> None:
         return
     try:
         ray.init(address="auto")
-    except ConnectionError:
+    except ConnectionError as e:
         raise ConnectionError(
-            "there is no Ray cluster here: start one by `ray start --head`, or "
+            "no Ray cluster answers here: start one by `ray start --head`, or "
             "join one by `ray start --address=HOST:6379`, or call ray.init() "
-            "first for makers on this machine alone") from None
+            f"first for makers on this machine alone. Ray's reason: {e}") \
+            from None
 
 
 def _count(makers: object) -> int | str:
-    if makers == "auto":
+    if isinstance(makers, str):
+        if makers != "auto":
+            raise ValueError(f'makers={makers!r}: a number, or "auto"')
         return "auto"
     return int(whole("makers", makers, 0, 4096))
 
@@ -53,6 +57,14 @@ def _train_place(rank: int | None,
         if found[0] is not None and found[1] is not None:
             rank, world_size = found
     return place(rank, world_size)
+
+
+def _absolute(path: Path | Sequence[Path]) -> Path | list[Path]:
+    """Makers have other working directories."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        return [_absolute(each) for each in path]
+    text = os.fsdecode(path)
+    return path if "://" in text or text.startswith("{") else os.path.abspath(text)
 
 
 class Loader(_Loader):
@@ -140,7 +152,7 @@ class Loader(_Loader):
         actors = maker_class({} if maker_options is None else maker_options)
         super().__init__(path, batch_size, order, seed, pipeline, **arguments)
         sent = {k: v for k, v in self._arguments.items() if k not in _OWN}
-        self._team = Team(self._core, {**sent, "tensors": "numpy",
+        self._team = Team(self._core, {**sent, "path": _absolute(path), "tensors": "numpy",
                                        "rank": 0, "world_size": 1}, count,
                           actors)
         self._team_finalizer = weakref.finalize(self, self._team.close)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import re
 import secrets
 import socket
 import threading
@@ -177,8 +178,10 @@ class Team:
             getattr(error, "errno", 0) in (errno.EPROTO, errno.EREMOTEIO)
 
     def _put_aside(self, actor: Any, error: Exception) -> None:
-        text = str(getattr(error, "cause", None) or error)
-        _log.warning("a maker is put aside: %s", text.strip().splitlines()[-1])
+        text = str(getattr(error, "cause", None) or error).strip()
+        # The last line of a traceback, without the name of the error's class.
+        line = re.sub(r"^[\w.]+: ", "", text.splitlines()[-1])
+        _log.warning("a maker is put aside: %s", line)
         try:
             ray.kill(actor)
         except Exception as e:
