@@ -7,6 +7,7 @@
 This is a program of its own, because ray may belong to another Python.
 """
 import contextlib
+import faulthandler
 import functools
 import json
 import logging
@@ -132,6 +133,7 @@ class Killer:
 
     def __init__(self, loader, count, total):
         self.loader, self.kills, self.taken = loader, 0, 0
+        self.threads = []
         self.at = sorted(random.sample(range(1, total - 5), count))
 
     def kill(self, delay):
@@ -152,10 +154,14 @@ class Killer:
         if self.at.index(self.taken) % 3 < 2:
             wait_until(lambda: self.loader.stats()["makers"]["makers"],
                        "a maker to come back")
-        thread = threading.Thread(target=self.kill, args=(random.random() / 20,))
-        thread.start()
-        if self.at[-1] == self.taken:
-            thread.join()
+        self.threads.append(threading.Thread(
+            target=self.kill, args=(random.random() / 20,), daemon=True))
+        self.threads[-1].start()
+
+    def end(self):
+        """Waits until all are killed, while the loader has makers."""
+        for thread in self.threads:
+            thread.join(DEADLINE)
 
 
 class Slower(threading.Thread):
@@ -203,6 +209,7 @@ def case_makers_die(path, makers, kills, **options):
         linked(loader, makers)
         killer = Killer(loader, kills, 2 * loader.batches)
         got, longest = take(loader, 2, killer.step)
+        killer.end()
         return {"batches": got, "longest_s": longest, "kills": killer.kills,
                 "stats": loader.stats()["makers"]}
 
@@ -555,6 +562,8 @@ def main():
     if case == "cluster":
         run_cluster(path)
         return
+    # If a case hangs, its stacks are in the error of the test.
+    faulthandler.dump_traceback_later(70, exit=True)
     out = globals()[f"case_{case}"](path, **json.loads(*more or ["{}"]))
     print("\nRESULT", json.dumps(out), flush=True)
 
