@@ -404,15 +404,12 @@ static size_t find_sent(const struct chain *chain)
 	return is_pixels(&chain->source) ? 0 : end;
 }
 
-static bool is_sent_in_part(const struct output_plan *plan)
-{
-	return plan->num_passes && plan->num_views == 1;
-}
-
-static uint64_t size_of_pixels(const struct type *type)
+/* Returns the bytes of a sample's images of a type. */
+static uint64_t size_of_pixels(const struct output_plan *plan,
+			       const struct type *type)
 {
 	return (uint64_t)type->width * type->height * POINTWISE_CHANNELS *
-	       dtype_size(type->dtype);
+	       dtype_size(type->dtype) * plan->num_views;
 }
 
 int output_plan_cut(struct output_plan *plan)
@@ -422,14 +419,14 @@ int output_plan_cut(struct output_plan *plan)
 	size_t sent;
 
 	out->device = -1;
-	if (!is_sent_in_part(plan))
+	if (!plan->num_passes)
 		return 0;
 	last = &plan->passes[plan->num_passes - 1];
 	sent = find_sent(&last->chain);
 	if (sent == last->chain.num_nodes)
 		return 0;
 	last->head = chain_head(&last->chain, sent);
-	out->row_size = size_of_pixels(chain_type(&last->head));
+	out->row_size = size_of_pixels(plan, chain_type(&last->head));
 	out->made_size = out->sent_size = out->row_size;
 	out->ndim = 1;
 	out->shape[0] = out->row_size;
@@ -444,14 +441,14 @@ int output_plan_finish(struct output_plan *plan)
 	size_t sent;
 
 	plan->out.sent_size = plan->out.made_size;
-	if (!is_sent_in_part(plan))
+	if (!plan->num_passes)
 		return 0;
 	last = &plan->passes[plan->num_passes - 1];
 	sent = find_sent(&last->chain);
 	if (sent >= last->head.num_nodes)
 		return 0;
 	finish->chain = finish->head = chain_rest(&last->head, sent);
-	plan->out.sent_size = size_of_pixels(&finish->head.source);
+	plan->out.sent_size = size_of_pixels(plan, &finish->head.source);
 	return pointwise_init(&finish->pointwise, &finish->head, isa_best());
 }
 

@@ -636,18 +636,35 @@ int worker_pair(struct pipeline_worker *w, const struct output_plan *plan,
 
 /* --- rows from a maker --- */
 
+/* Finishes one image. */
+static int finish_image(struct pipeline_worker *w, const struct worker_job *job,
+			const uint8_t *sent)
+{
+	const struct pass *pass = &job->plan->finish;
+	const struct type *type = &pass->head.source;
+	const struct size size = { type->width, type->height };
+	const struct image image = { (uint8_t *)sent, type->width, type->height,
+				     3 * (size_t)type->width };
+	int r = restart(w, job, &image);
+
+	return r ? r : run_pointwise(w, job, pass, size, job->out);
+}
+
 int worker_finish(struct pipeline_worker *w, const struct output_plan *plan,
 		  const void *sent, const struct pipeline_row *row, void *out)
 {
-	const struct type *type = &plan->finish.head.source;
-	struct worker_job job = { .plan = plan, .row = row, .out = out };
-	const struct image image = { (uint8_t *)sent, type->width, type->height,
-				     3 * (size_t)type->width };
-	const struct size size = { type->width, type->height };
-	int r;
+	size_t views = plan->num_views;
+	struct pipeline_row one = *row;
+	struct worker_job job = { .plan = plan, .row = &one };
+	int r = 0;
 
 	begin_messages(w);
-	r = restart(w, &job, &image);
-	r = r ? r : run_pointwise(w, &job, &plan->finish, size, out);
+	for (size_t i = 0; !r && i < views; i++) {
+		one.view = i;
+		job.out = (uint8_t *)out + i * (plan->out.made_size / views);
+		r = finish_image(w, &job,
+				 (const uint8_t *)sent +
+					 i * (plan->out.sent_size / views));
+	}
 	return end_messages(w, r);
 }
