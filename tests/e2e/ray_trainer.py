@@ -24,7 +24,8 @@ import ray
 from ray.cluster_utils import Cluster
 
 import betonfs
-import betonfs.ray
+import betonfs.ray._loader
+import betonfs.ray._team
 
 with contextlib.suppress(ImportError):
     import ray.train
