@@ -18,7 +18,8 @@ import dumped
 import make
 from conftest import unmount, wait_until
 from dumped import AUGMENT, BUILD, SANITIZER, beton, digest, dump
-from zerocopy import BATCH, FORGET, GET, PUT, Client, hello, options_of, report
+from zerocopy import (BATCH, FORGET, GET, PUT, VERSION, Client, hello, options_of,
+                      report)
 from loading import Loader
 
 N = 40
@@ -217,7 +218,8 @@ def number(kind, n):
 
 @pytest.mark.parametrize("message", [
     b"x", bytes(4), bytes(5000), hello()[:-1], hello() + b"x",
-    hello(version=1), hello(version=3), hello(magic=1), hello(rank=3, world_size=3),
+    hello(version=VERSION - 1), hello(version=VERSION + 1), hello(magic=1),
+    hello(rank=3, world_size=3),
     hello(job=b"j" * 72), hello(job=b"\n"), number(PUT, 1), report()],
     ids=str)
 def test_a_bad_beginning_is_disconnected(data, mount, message):
