@@ -8,10 +8,11 @@
 #include "fs/source/disk.h"
 #include "fs/source/net_stats.h"
 #include "fs/util/bytes.h"
+#include "loader/link/link.h"
 #include "loader/open.h"
 #include "loader/pipeline/value_store.h"
-#include "loader/link/link.h"
 #include "loader/run/state.h"
+#include "loader/sized.h"
 
 enum { DEVICE_WHY_SIZE = 600 };
 
@@ -353,14 +354,11 @@ int beton_loader_throughput(const struct beton_loader *l,
 			    struct beton_throughput_stats *out)
 {
 	struct beton_throughput_stats all;
-	size_t size = out->size;
 
-	if (size < sizeof(size))
+	if (out->size < sizeof(out->size))
 		return -EINVAL;
 	ring_throughput(l->ring, &all);
-	all.size = size;
-	memset(out, 0, size);
-	memcpy(out, &all, min_u64(size, sizeof(all)));
+	sized_give(out, &all, sizeof(all));
 	return 0;
 }
 
@@ -413,16 +411,13 @@ int beton_loader_network(const struct beton_loader *l,
 	struct beton_network_stats all;
 	struct source_net_stats net;
 	struct disk_stats tier = { 0 };
-	size_t size = out->size;
 
-	if (size < sizeof(size))
+	if (out->size < sizeof(out->size))
 		return -EINVAL;
 	if (!feed->ops->network || !feed->ops->network(feed, &net, &tier))
 		return -ENODATA;
 	describe_network(&net, &tier, &all);
-	all.size = size;
-	memset(out, 0, size);
-	memcpy(out, &all, min_u64(size, sizeof(all)));
+	sized_give(out, &all, sizeof(all));
 	return 0;
 }
 
@@ -455,14 +450,11 @@ int beton_loader_makers(const struct beton_loader *l,
 			struct beton_makers_stats *out)
 {
 	struct beton_makers_stats all;
-	size_t size = out->size;
 
-	if (size < sizeof(size) || l->role != BETON_ROLE_TRAINER)
+	if (out->size < sizeof(out->size) || l->role != BETON_ROLE_TRAINER)
 		return -EINVAL;
 	ring_makers(l->ring, &all);
-	all.size = size;
-	memset(out, 0, size);
-	memcpy(out, &all, min_u64(size, sizeof(all)));
+	sized_give(out, &all, sizeof(all));
 	return 0;
 }
 

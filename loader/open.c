@@ -484,7 +484,7 @@ static int start_loader(struct beton_loader *l, const char *path,
 	source_options_fini(&storage);
 	if (!r)
 		r = feed_start(l->feed, o->spec, o->subset);
-	if (!r)
+	if (!r && l->role)
 		prepare_hello(l, o);
 	if (!r)
 		r = start_pipeline(l, o);

@@ -24,3 +24,13 @@ int sized_take(void *to, size_t size, const void *from, size_t first)
 	memcpy(to, &size, sizeof(size));
 	return 0;
 }
+
+void sized_give(void *to, const void *from, size_t size)
+{
+	size_t theirs;
+
+	memcpy(&theirs, to, sizeof(theirs));
+	memset(to, 0, theirs);
+	memcpy(to, from, min_u64(theirs, size));
+	memcpy(to, &theirs, sizeof(theirs));
+}

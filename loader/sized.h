@@ -22,4 +22,8 @@ enum {
    version. */
 int sized_take(void *to, size_t size, const void *from, size_t first);
 
+/* Copies this library's struct of `size` bytes to a caller's, whose size is
+   there already and stays. The size must be at least that of a size_t. */
+void sized_give(void *to, const void *from, size_t size);
+
 #endif

@@ -77,9 +77,9 @@ static uint64_t most_bytes(const struct ring *ring, const struct turn *t)
 
 	for (size_t i = 0; i < pipeline_num_outputs(p); i++) {
 		const struct pipeline_output *o = pipeline_output_at(p, i);
-		bool varies = o->ragged || o->is_list;
 
-		one += (varies ? STEP_SENT_MAX : o->sent_size) + TABLE_MAX;
+		one += TABLE_MAX + (pipeline_output_varies(o) ? STEP_SENT_MAX
+							      : o->sent_size);
 	}
 	return mul_ok(rows, one, &one) && add_ok(size, one, &size) ? size
 								   : UINT64_MAX;

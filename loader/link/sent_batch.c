@@ -23,11 +23,6 @@ struct sent_value {
 	uint64_t size;
 };
 
-static bool is_variable(const struct pipeline_output *o)
-{
-	return o->ragged || o->is_list;
-}
-
 /* Returns the rows of a sample, without the padding of its batch. */
 static struct sent_value value_at(const struct step *s, uint32_t i, uint32_t row)
 {
@@ -83,19 +78,19 @@ static void place_head(struct layout *l, bool write)
 			pipeline_output_at(l->step->pipeline, i);
 
 		errors = place(l, sizeof(int32_t) * n);
-		if (is_variable(o))
+		if (pipeline_output_varies(o))
 			values = place(l, sizeof(struct beton_batch_value) * n);
 		if (!write)
 			continue;
 		*field_at(l, i) = (struct beton_batch_field){
 			.dtype = "|u1",
-			.type = is_variable(o) ? BETON_TYPE_BYTES
+			.type = pipeline_output_varies(o) ? BETON_TYPE_BYTES
 					       : BETON_TYPE_NDARRAY,
-			.column = is_variable(o) ? BETON_COLUMN_VARIABLE
+			.column = pipeline_output_varies(o) ? BETON_COLUMN_VARIABLE
 						 : BETON_COLUMN_FIXED,
-			.ndim = !is_variable(o),
+			.ndim = !pipeline_output_varies(o),
 			.shape = { o->row_size },
-			.stride = is_variable(o) ? 0 : o->row_size,
+			.stride = pipeline_output_varies(o) ? 0 : o->row_size,
 			.error_off = errors,
 			.column_off = values,
 		};
@@ -150,7 +145,7 @@ static void add_columns(struct layout *l)
 		const struct pipeline_output *o =
 			pipeline_output_at(l->step->pipeline, i);
 
-		if (is_variable(o))
+		if (pipeline_output_varies(o))
 			add_values(l, i);
 		else
 			add_column(l, i);
@@ -163,7 +158,7 @@ static int reserve_parts(struct layout *l)
 	uint64_t count = 1;
 
 	for (uint32_t i = 0; i < l->header.num_fields; i++)
-		count += is_variable(pipeline_output_at(l->step->pipeline, i))
+		count += pipeline_output_varies(pipeline_output_at(l->step->pipeline, i))
 				 ? l->header.num_samples
 				 : 2;
 	return scratch_grow(&l->b->parts, count, sizeof(struct iovec));

@@ -83,7 +83,7 @@ const struct pointwise *output_plan_slowest(const struct output_plan *plan);
  */
 int output_plan_split(struct output_plan *plan);
 /*
- * Divide the work between a maker and a trainer (serve.h). A maker sends an image
+ * Divide the work between a maker and a trainer (link.h). A maker sends an image
  * as 8-bit pixels if it ever has that form, after the last operation that
  * results in it. output_plan_cut() drops the operations that the maker leaves
  * to the trainer, and all use of a GPU. output_plan_finish() makes plan->finish;

@@ -343,9 +343,9 @@ static bool has_sent_sizes(const struct step *s)
 		const struct beton_batch_field *f = &s->view.fields[i];
 		const struct pipeline_output *o =
 			pipeline_output_at(s->pipeline, i);
-		bool varies = o->ragged || o->is_list;
 
-		if (varies ? f->column != BETON_COLUMN_VARIABLE ||
+		if (pipeline_output_varies(o)
+			    ? f->column != BETON_COLUMN_VARIABLE ||
 				     !has_sent_values(s, i, o, &left)
 			   : f->column != BETON_COLUMN_FIXED ||
 				     f->stride != o->sent_size)
@@ -496,15 +496,11 @@ static int run_fixed(struct step *s, const struct step_plan *plan,
 	return r;
 }
 
-static int copy_list(struct step *s, uint32_t i,
-		     const struct pipeline_output *o, uint32_t row,
-		     const struct batch_view_value *v)
+static void copy_list(const struct list_rows *lists, uint64_t item_size,
+		      uint32_t row, const struct batch_view_value *v)
 {
-	const struct list_rows *lists = &s->outputs[i].lists;
-
-	*list_rows_count(lists, row) = v->size / o->item_size;
+	*list_rows_count(lists, row) = v->size / item_size;
 	memcpy(list_rows_place(lists, row), v->bytes, v->size);
-	return 0;
 }
 
 /* Makes an output of the row that a maker sent. */
@@ -515,8 +511,10 @@ static int run_sent(struct step *s, struct pipeline_worker *worker, uint32_t i,
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 	const struct pipeline_row key = row_key(s, row);
 
-	if (o->is_list)
-		return copy_list(s, i, o, row, v);
+	if (o->is_list) {
+		copy_list(&s->outputs[i].lists, o->item_size, row, v);
+		return 0;
+	}
 	cost->made_bytes += o->made_size;
 	return pipeline_finish(s->pipeline, worker, i, v->bytes, &key,
 			       s->outputs[i].rows + row * o->made_size);
@@ -678,16 +676,14 @@ bool step_run_row(struct step *s, const struct step_plan *plan,
 		bool is_pair = s->has_rounds &&
 			       pipeline_output_at(s->pipeline, i)->part_size;
 		bool made = !s->is_second || !*unmade_at(s, row, i);
-		int r;
 
 		if (s->is_second && !is_pair)
 			continue;
 		if (made) {
-			r = s->is_second ? run_pair(s, worker, i, row, failure,
-						    cost)
-					 : run_output(s, plan, worker, i, row,
-						      failure, cost);
-			made = !r;
+			made = s->is_second ? !run_pair(s, worker, i, row,
+							failure, cost)
+					    : !run_output(s, plan, worker, i,
+							  row, failure, cost);
 			failed = failed || !made;
 			if (!made)
 				give_up(s, i, row);

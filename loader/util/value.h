@@ -81,6 +81,12 @@ struct pipeline_output {
 	uint64_t part_size;
 };
 
+/* Whether the rows of samples have different sizes. */
+static inline bool pipeline_output_varies(const struct pipeline_output *o)
+{
+	return o->ragged || o->is_list;
+}
+
 /* Two rows of a batch that pipeline_pair() mixes to one. */
 struct pipeline_pair {
 	const void *own;   /* output of pipeline_run(), aligned */
