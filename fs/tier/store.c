@@ -130,9 +130,13 @@ static bool clear_page(struct tier_store *store, uint64_t page, uint32_t sum)
 	tier_index_read(&store->index, page, 1, &now);
 	if (!now || now != sum)
 		return false;
-	if (is_writer(store) &&
-	    !tier_index_write(&store->index, page, 1, &none))
+	if (!is_writer(store) ||
+	    tier_index_write(&store->index, page, 1, &none))
+		return true;
+	if (store->counted == store->index.num_pages)
 		atomic_fetch_sub(&store->present, 1);
+	else
+		store->sum -= page < store->counted;
 	return true;
 }
 
@@ -401,12 +405,16 @@ static void look_at_space(struct tier_store *store)
 
 /* --- what is due --- */
 
+/* Holds the lock, so that a page that is dropped meanwhile is not counted, or
+   is subtracted. */
 static bool count_some(struct tier_store *store)
 {
 	const uint64_t pages = store->index.num_pages;
 	uint32_t sums[SPAN];
-	size_t n = min_u64(SPAN, pages - store->counted);
+	size_t n;
+	scoped_lock(&store->lock);
 
+	n = min_u64(SPAN, pages - store->counted);
 	if (!store->counted)
 		store->sum = 0;
 	tier_index_read(&store->index, store->counted, n, sums);
