@@ -354,6 +354,18 @@ static void *run_liar(void *arg)
 	return NULL;
 }
 
+/* A link that waits for a turn does not notice the end of its maker, and one
+   that begins late gets no turn from a full ring. */
+static void take_until_end(struct linked_team *t, struct linked_maker *m)
+{
+	struct linked_records got;
+
+	while (pthread_tryjoin_np(m->attaching, NULL)) {
+		got.n = 0;
+		linked_take(t->trainer, &got);
+	}
+}
+
 static void liars_are_left(void)
 {
 	for (size_t i = 0; i < 2 * ARRAY_LEN(lies); i++) {
@@ -371,7 +383,7 @@ static void liars_are_left(void)
 		linked_start(run_liar, &liar, &thread);
 		linked_start(linked_run_attach, &m, &m.attaching);
 		drain_and_compare(&t, "a liar");
-		pthread_join(m.attaching, NULL);
+		take_until_end(&t, &m);
 		pthread_join(thread, NULL);
 		if (m.attached != liar.lie->attached ||
 		    !strstr(m.attach_why, liar.lie->why))
@@ -380,17 +392,6 @@ static void liars_are_left(void)
 		CHECK(m.attached == liar.lie->attached);
 		CHECK(strstr(m.attach_why, liar.lie->why));
 		linked_close(&t);
-	}
-}
-
-/* A link that waits for a turn does not notice the end of its maker. */
-static void take_until_end(struct linked_team *t, struct linked_maker *m)
-{
-	struct linked_records got;
-
-	while (pthread_tryjoin_np(m->attaching, NULL)) {
-		got.n = 0;
-		linked_take(t->trainer, &got);
 	}
 }
 
@@ -603,7 +604,7 @@ static void values_share_no_bytes(void)
 	linked_start(run_sharer, inner, &thread);
 	linked_start(linked_run_attach, &m, &m.attaching);
 	drain_and_compare(&t, "values that share bytes");
-	pthread_join(m.attaching, NULL);
+	take_until_end(&t, &m);
 	pthread_join(thread, NULL);
 	pthread_join(of.serving, NULL);
 	CHECK(m.attached == -EPROTO);
