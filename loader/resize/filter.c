@@ -286,22 +286,23 @@ static void spread(const struct filter_source *s, struct pixels p,
 static void weigh(const uint64_t *cells, uint32_t n, uint64_t scale,
 		  uint32_t *weights)
 {
-	uint32_t left = ONE, largest = 0;
+	uint32_t left = ONE, most = 0, largest = 0;
 
 	for (uint32_t k = 0; k < n; k++) {
 		uint64_t w = cells[k] * scale + (1ull << (SCALE_BITS - 1));
+		uint32_t weight = (uint32_t)(w >> SCALE_BITS);
 
-		weights[k] = (uint32_t)(w >> SCALE_BITS);
-		left -= weights[k];
-		if (weights[k] > weights[largest])
+		weights[k] = weight << 16 | weight;
+		left -= weight;
+		if (weight > most) {
+			most = weight;
 			largest = k;
+		}
 	}
-	weights[largest] += left;
+	most += left;
 	/* 2^15 is the only weight that a signed 16-bit number cannot hold. */
-	if (weights[largest] == ONE)
-		weights[largest]--;
-	for (uint32_t k = 0; k < n; k++)
-		weights[k] |= weights[k] << 16;
+	most -= most == ONE;
+	weights[largest] = most << 16 | most;
 }
 
 static void fill_weights(struct filter *f, const struct shares *shares,
