@@ -136,6 +136,14 @@ LIBC = ctypes.CDLL(None)
 OTHER = 65534   # the other user
 
 
+def needs_other_users():
+    """Skips where a program of another user could not start."""
+    if os.getuid():
+        pytest.skip("only root can be two users")
+    if not os.stat("/").st_mode & 0o001:
+        pytest.skip("the root directory does not let other users in")
+
+
 def as_other(folder, function, *args, groups=()):
     """function(*args) of a process of another user in this directory, which
     that user need not be able to reach."""

@@ -14,7 +14,7 @@ import pytest
 import dumped
 import make
 from conftest import (EXIT_DAMAGED, EXIT_MOUNT, EXIT_NOT_DATASET, as_other,
-                      betonfs, failing, mounts, wait_until)
+                      betonfs, failing, mounts, needs_other_users, wait_until)
 from zerocopy import Client, hello, report
 
 
@@ -249,6 +249,8 @@ def read_again(folder):
 
 
 def test_a_listing_of_another_user_is_not_shown(mixed):
+    needs_other_users()
+
     def listings():
         folder = os.open(".", os.O_RDONLY)
         seen = [os.listdir("."), read_again(folder)]

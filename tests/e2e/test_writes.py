@@ -16,7 +16,7 @@ import pytest
 import betonfile
 import dumped
 import make
-from conftest import BUILD, wait_until
+from conftest import BUILD, needs_other_users, wait_until
 
 NOBODY = 65534
 
@@ -256,7 +256,7 @@ def as_another_user():
 @pytest.fixture
 def open_path(tmp_path):
     """A directory that other users reach, too."""
-    needs_root()
+    needs_other_users()
     for p in (tmp_path, *tmp_path.parents[:2]):
         p.chmod(0o755)
     return tmp_path
