@@ -47,6 +47,7 @@ static const struct row rows[] = {
 	[DTYPE_F2] = { "<f2", 2, CLASS_REAL, 0, 0 },
 	[DTYPE_F4] = { "<f4", 4, CLASS_REAL, 0, 0 },
 	[DTYPE_F8] = { "<f8", 8, CLASS_REAL, 0, 0 },
+	[DTYPE_BF2] = { "<V2", 2, CLASS_REAL, 0, 0 },
 };
 
 enum dtype dtype_by_name(const char *name)
@@ -71,6 +72,11 @@ size_t dtype_size(enum dtype t)
 bool dtype_is_whole(enum dtype t)
 {
 	return t < DTYPE_OTHER && rows[t].class != CLASS_REAL;
+}
+
+bool dtype_is_short_real(enum dtype t)
+{
+	return t == DTYPE_F2 || t == DTYPE_BF2;
 }
 
 uint64_t dtype_item_size(const char *name)
@@ -138,6 +144,20 @@ float float_of_half(uint16_t h)
 	return float_of_bits(sign | ((size << 13) + (112U << 23)));
 }
 
+uint16_t bfloat_of_float(float v)
+{
+	uint32_t bits = bits_of_float(v);
+
+	if ((bits & 0x7fffffff) > 0x7f800000) /* a quiet NaN, as for halves */
+		return (uint16_t)(bits >> 16 | 0x40);
+	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+float float_of_bfloat(uint16_t b)
+{
+	return float_of_bits((uint32_t)b << 16);
+}
+
 static struct number load_integer(const struct row *row, const void *p)
 {
 	bool is_signed = row->class == CLASS_SIGNED;
@@ -166,8 +186,10 @@ static struct number load_number(enum dtype t, const void *p)
 	} else if (t == DTYPE_F4) {
 		memcpy(&bits, p, sizeof(bits));
 		n.d = (double)float_of_bits(bits);
-	} else {
+	} else if (t == DTYPE_F2) {
 		n.d = (double)float_of_half(load16(p));
+	} else {
+		n.d = (double)float_of_bfloat(load16(p));
 	}
 	return n;
 }
@@ -220,8 +242,10 @@ static void store_number(enum dtype t, struct number n, void *p)
 		memcpy(p, &d, sizeof(d));
 	} else if (t == DTYPE_F4) {
 		store32(p, bits_of_float(to_float(n)));
-	} else {
+	} else if (t == DTYPE_F2) {
 		store16(p, half_of_float(to_float(n)));
+	} else {
+		store16(p, bfloat_of_float(to_float(n)));
 	}
 }
 
@@ -230,6 +254,8 @@ static void store_number(enum dtype t, struct number n, void *p)
 static bool convert_quickly(enum dtype from, const uint8_t *in, enum dtype to,
 			    uint8_t *out, size_t count)
 {
+	uint16_t (*narrow)(float v) =
+		to == DTYPE_F2 ? half_of_float : bfloat_of_float;
 	uint32_t bits;
 
 	if (from == DTYPE_U1 && to == DTYPE_F4) {
@@ -237,11 +263,11 @@ static bool convert_quickly(enum dtype from, const uint8_t *in, enum dtype to,
 			store32(out + 4 * i, bits_of_float((float)in[i]));
 		return true;
 	}
-	if (from != DTYPE_F4 || to != DTYPE_F2)
+	if (from != DTYPE_F4 || !dtype_is_short_real(to))
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		bits = load32(in + 4 * i);
-		store16(out + 2 * i, half_of_float(float_of_bits(bits)));
+		store16(out + 2 * i, narrow(float_of_bits(bits)));
 	}
 	return true;
 }

@@ -4,7 +4,7 @@
  * (beton-operations(7)):
  *
  *   to a float type rounded once, to nearest, ties to even. A double becomes a
- *   half by way of float32, which can round twice.
+ *   half or a bfloat16 by way of float32, which can round twice.
  *   to an integer     rounded to nearest, ties to even; what does not fit
  *                     becomes the nearest end of the range, NaN becomes 0
  */
@@ -28,10 +28,12 @@ enum dtype {
 	DTYPE_F2,
 	DTYPE_F4,
 	DTYPE_F8,
+	DTYPE_BF2, /* bfloat16, the upper half of a float32 */
 	DTYPE_OTHER, /* not supported as numbers: strings, complex, dates */
 };
 
-/* Looks up a type string of NumPy, such as "<f4". */
+/* Looks up a type string of NumPy, such as "<f4". NumPy has no bfloat16; that
+   of ml_dtypes is "<V2". */
 enum dtype dtype_by_name(const char *name);
 const char *dtype_name(enum dtype t);
 size_t dtype_size(enum dtype t); /* 0 for DTYPE_OTHER */
@@ -47,6 +49,14 @@ uint64_t dtype_item_size(const char *name);
    conversion back is exact. */
 uint16_t half_of_float(float v);
 float float_of_half(uint16_t h);
+
+/* Converts to the bits of a bfloat16, to nearest, ties to even. The conversion
+   back is exact. */
+uint16_t bfloat_of_float(float v);
+float float_of_bfloat(uint16_t b);
+
+/* Whether a type is converted by way of float32: float16 and bfloat16. */
+bool dtype_is_short_real(enum dtype t);
 
 /* Converts `count` unaligned values. `out` must not overlap `in`. */
 void dtype_convert(enum dtype from, const void *in, enum dtype to, void *out,

@@ -79,6 +79,7 @@ static bool can_mix(const struct type *type)
 	case DTYPE_F2:
 	case DTYPE_F4:
 	case DTYPE_F8:
+	case DTYPE_BF2:
 		return true;
 	default:
 		return false;

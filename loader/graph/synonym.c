@@ -11,9 +11,6 @@
 #define PYTHON                                                                 \
 	"in Python, Loader(transforms=[f]) calls f, from torchvision or your " \
 	"own, on each batch"
-#define BFLOAT16                                                               \
-	"`half' is float16; of `float', Python's batch.to(torch.bfloat16) "    \
-	"makes bfloat16"
 #define NOTHING "values and images become tensors without it; leave it out"
 
 /* Names of operations in torchvision, FFCV, albumentations, kornia, timm and
@@ -73,6 +70,7 @@ static const struct synonym synonyms[] = {
 	{ "gpu", "cuda", NULL },
 	{ "float16", "half", NULL },
 	{ "fp16", "half", NULL },
+	{ "bf16", "bfloat16", NULL },
 	{ "float32", "float", NULL },
 	{ "fp32", "float", NULL },
 	{ "convertimagedtype", "normalize(0, 1)", NULL },
@@ -148,12 +146,10 @@ static const struct synonym synonyms[] = {
 	{ "ndarraydecoder", NULL, NOTHING },
 	{ "bytesdecoder", NULL, NOTHING },
 	{ "jsondecoder", NULL, NOTHING },
-	{ "bfloat16", NULL, BFLOAT16 },
-	{ "bf16", NULL, BFLOAT16 },
 	{ "todtype", NULL,
-	  "the types are float, half, double, uint8, int32, int64" },
+	  "the types are float, half, bfloat16, double, uint8, int32, int64" },
 	{ "convert", NULL,
-	  "the types are float, half, double, uint8, int32, int64" },
+	  "the types are float, half, bfloat16, double, uint8, int32, int64" },
 	{ "to", NULL,
 	  "the types are float, half, double, uint8, int32, int64" },
 	{ "astype", NULL,

@@ -36,6 +36,8 @@ bool emit_is_flat(const struct chain *chain)
 /* The function that converts the floats of `real`; NULL: there are none. */
 static const char *narrowing(const struct writer *w)
 {
+	if (chain_type(w->v.chain)->dtype == DTYPE_BF2)
+		return "beton_bfloats";
 	if (emit_value_has_halves(w->v.chain))
 		return "beton_halves";
 	return emit_value_has_wholes(w->v.chain) ? "beton_wholes" : NULL;
@@ -84,9 +86,9 @@ static void put_narrowing(const struct writer *w)
 		return;
 	}
 	code_add(w->v.code,
-		 "\tbeton_halves(half, real, %d);\n"
+		 "\t%s(half, real, %d);\n"
 		 "\tfor (int i = 0; i < %d; i++) {\n",
-		 KERNEL_LANES, KERNEL_PIXELS);
+		 function, KERNEL_LANES, KERNEL_PIXELS);
 	for (unsigned c = 0; c < 3; c++)
 		code_add(w->v.code, "\t\tto[3 * i + %u] = half[%u + i];\n", c,
 			 c * KERNEL_PIXELS);

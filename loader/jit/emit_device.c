@@ -54,6 +54,7 @@ static void put_body(struct code *c, const struct chain *chain)
 	struct emit_value v = { .code = c,
 				.chain = chain,
 				.type = chain->source.dtype };
+	enum dtype to = chain_type(chain)->dtype;
 	bool halves = emit_value_has_halves(chain);
 	char name[32];
 
@@ -64,9 +65,10 @@ static void put_body(struct code *c, const struct chain *chain)
 	code_put(c, " };\n");
 	emit_value_put(&v);
 	for (unsigned channel = 0; channel < 3; channel++)
-		code_add(c, "\t\tto[%s] = made[row] ? %s%s%s : 0;\n",
+		code_add(c, "\t\tto[%s] = made[row] ? %s%s%s%s : 0;\n",
 			 place(chain_type(chain), channel),
-			 halves ? "beton_half(" : "",
+			 halves ? emit_type_cast(DTYPE_F4, to) : "",
+			 halves ? "(" : "",
 			 emit_value_spell(&v, channel, name),
 			 halves ? ")" : "");
 	code_put(c, "\t}\n}\n");

@@ -116,6 +116,56 @@ static const struct helper helpers[] = {
 	  "\tbits = size > 0x7c00 ? bits | 0x400000 : bits;\n"
 	  "\treturn beton_float(sign | bits);\n"
 	  "}\n" },
+	{ "beton_bfloat(",
+	  "static inline unsigned short beton_bfloat(float v)\n"
+	  "{\n"
+	  "\tunsigned bits = beton_bits(v), nan = bits >> 16 | 0x40;\n"
+	  "\tunsigned near = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;\n"
+	  "\n"
+	  "\treturn (unsigned short)((bits & 0x7fffffff) > 0x7f800000 ? nan\n"
+	  "\t\t: near);\n"
+	  "}\n" },
+	{ "beton_float_of_bfloat(",
+	  "static inline float beton_float_of_bfloat(unsigned short b)\n"
+	  "{\n"
+	  "\tunsigned bits = (unsigned)b << 16;\n"
+	  "\n"
+	  "\tbits = (b & 0x7fff) > 0x7f80 ? bits | 0x400000 : bits;\n"
+	  "\treturn beton_float(bits);\n"
+	  "}\n" },
+	{ "beton_bfloats(",
+	  "/* `count` is a multiple of 32. */\n"
+	  "static inline void beton_bfloats(unsigned short *restrict to,\n"
+	  "\tconst float *restrict v, int count)\n"
+	  "{\n"
+	  "#ifdef __AVX2__\n"
+	  "\ttypedef float floats __attribute__((vector_size(32)));\n"
+	  "\ttypedef int ints __attribute__((vector_size(32)));\n"
+	  "\ttypedef unsigned bits __attribute__((vector_size(32)));\n"
+	  "\tconst ints order = { 0, 1, 4, 5, 2, 3, 6, 7 };\n"
+	  "\n"
+	  "\tfor (int i = 0; i < count; i += 16) {\n"
+	  "\t\tints n[2];\n"
+	  "\n"
+	  "\t\tfor (int k = 0; k < 2; k++) {\n"
+	  "\t\t\tfloats f;\n"
+	  "\t\t\tbits high, near;\n"
+	  "\n"
+	  "\t\t\t__builtin_memcpy(&f, v + i + 8 * k, sizeof(f));\n"
+	  "\t\t\thigh = (bits)f >> 16;\n"
+	  "\t\t\tnear = ((bits)f + 0x7fff + (high & 1)) >> 16;\n"
+	  "\t\t\tn[k] = (ints)__builtin_ia32_blendvps256((floats)near,\n"
+	  "\t\t\t\t(floats)(high | 0x40), (floats)(f != f));\n"
+	  "\t\t}\n"
+	  "\t\tn[0] = (ints)__builtin_ia32_packusdw256(n[0], n[1]);\n"
+	  "\t\tn[0] = (ints)__builtin_ia32_permvarsi256(n[0], order);\n"
+	  "\t\t__builtin_memcpy(to + i, n, sizeof(n[0]));\n"
+	  "\t}\n"
+	  "#else\n"
+	  "\tfor (int i = 0; i < count; i++)\n"
+	  "\t\tto[i] = beton_bfloat(v[i]);\n"
+	  "#endif\n"
+	  "}\n" },
 	{ "beton_halves(",
 	  "/* `count` is a multiple of 32, `v` is aligned to 32 bytes. */\n"
 	  "static inline void beton_halves(unsigned short *restrict to,\n"
@@ -219,6 +269,7 @@ static const struct row rows[] = {
 	[DTYPE_F2] = { "unsigned short", "unsigned short" },
 	[DTYPE_F4] = { "float", "float" },
 	[DTYPE_F8] = { "double", "double" },
+	[DTYPE_BF2] = { "unsigned short", "unsigned short" },
 };
 
 const char *emit_type_name(enum dtype type)
@@ -240,9 +291,13 @@ const char *emit_type_cast(enum dtype from, enum dtype to)
 {
 	if (from == DTYPE_F2)
 		return "beton_float_of_half";
+	if (from == DTYPE_BF2)
+		return "beton_float_of_bfloat";
 	switch (to) {
 	case DTYPE_F2:
 		return "beton_half";
+	case DTYPE_BF2:
+		return "beton_bfloat";
 	case DTYPE_F4:
 		return "(float)";
 	case DTYPE_F8:

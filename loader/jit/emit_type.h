@@ -15,14 +15,14 @@ const char *emit_type_name(enum dtype type);
 const char *emit_type_element(enum dtype type);
 
 /*
- * The text before (v) that converts it to another type. float16 is only made of
- * float32, and the reverse.
+ * The text before (v) that converts it to another type. float16 and bfloat16 are
+ * only made of float32, and the reverse.
  */
 const char *emit_type_cast(enum dtype from, enum dtype to);
 
 /*
- * Emits those of beton_whole() and beton_halves() that `text` calls. Casts name
- * them.
+ * Emits those of beton_whole(), beton_halves() and beton_bfloats() that `text`
+ * calls. Casts name them.
  */
 void emit_type_helpers(struct code *c, const char *text);
 

@@ -54,8 +54,8 @@ static void put_call(struct emit_value *w, const char *type,
 
 static void put_conversion(struct emit_value *w, enum dtype to)
 {
-	if ((w->type == DTYPE_F2) != (to == DTYPE_F2) && w->type != DTYPE_F4 &&
-	    to != DTYPE_F4)
+	if ((dtype_is_short_real(w->type) || dtype_is_short_real(to)) &&
+	    w->type != to && w->type != DTYPE_F4 && to != DTYPE_F4)
 		put_conversion(w, DTYPE_F4);
 	if (to != w->type)
 		put_call(w, emit_type_name(to), emit_type_cast(w->type, to));
@@ -178,7 +178,7 @@ static size_t last_change(const struct chain *chain)
 
 bool emit_value_has_halves(const struct chain *chain)
 {
-	return chain_type(chain)->dtype == DTYPE_F2;
+	return dtype_is_short_real(chain_type(chain)->dtype);
 }
 
 bool emit_value_has_wholes(const struct chain *chain)
@@ -225,7 +225,7 @@ void emit_value_put(struct emit_value *w)
 			put_conversion(w, n->type.dtype);
 	}
 	if (!w->loop || !wholes)
-		put_conversion(w, to == DTYPE_F2 ? DTYPE_F4 : to);
+		put_conversion(w, dtype_is_short_real(to) ? DTYPE_F4 : to);
 }
 
 /* --- what it needs --- */

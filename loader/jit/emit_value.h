@@ -33,7 +33,7 @@ struct emit_value {
 };
 
 /*
- * Emits the whole chain. A final conversion to float16 is left to the writer,
+ * Emits the whole chain. A final conversion to float16 or bfloat16 is left to the writer,
  * which may have a faster way: then the value is float. In loops, so are bytes
  * of a last operation.
  */
@@ -43,7 +43,7 @@ void emit_value_put(struct emit_value *w);
    the floats and bytes of all values of all channels. */
 bool emit_value_has_loops(const struct chain *chain);
 
-/* Whether the chain ends with float16, or with bytes of an operation. */
+/* Whether the chain ends with float16 or bfloat16, or with bytes of an operation. */
 bool emit_value_has_halves(const struct chain *chain);
 bool emit_value_has_wholes(const struct chain *chain);
 

@@ -544,7 +544,7 @@ static bool is_table_faster(const struct pointwise *stage,
 
 	if (!stage->isa->is_weak || stage->is_wide || stage->varies)
 		return false;
-	return !as_it_is || stage->dtype == DTYPE_F2;
+	return !as_it_is || dtype_is_short_real(stage->dtype);
 }
 
 void pointwise_band(const struct pointwise *stage,

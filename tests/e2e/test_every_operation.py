@@ -26,6 +26,7 @@ STATEMENTS = {
     "array": "wave | array", "aug_mix": "image | resize(SIZE) | aug_mix",
     "auto_augment": "image | resize(SIZE) | auto_augment",
     "autocontrast": "image | resize(SIZE) | autocontrast",
+    "bfloat16": "image | resize(SIZE) | bfloat16",
     "brightness": "image | resize(SIZE) | brightness(0.4)",
     "center_crop": "image | center_crop(20)",
     "chw": "image | resize(SIZE) | chw",
@@ -90,7 +91,7 @@ LISTS = {"array", "excerpt", "follow", "gain", "json", "keep_rows", "pack",
          "pad_to", "resample", "tokenize", "truncate"}
 # Images whose colors the GPU may still change.
 ON = {n for n, t in STATEMENTS.items() if t.startswith(("image", "clip"))
-      } - {"half"}
+      } - {"half", "bfloat16"}
 
 
 def png(a):

@@ -4,6 +4,7 @@ by the code paths of these libraries, and by the libraries that are installed.""
 import collections
 import copy
 import gc
+import importlib.util
 import pathlib
 import pickle
 import sys
@@ -201,6 +202,36 @@ def test_to_converts_tensors():
     assert other.blob is batch.blob
     assert batch.to(device="meta").image.device.type == "meta"
     assert batch.to(dtype=torch.float64).vec.dtype == torch.float64
+
+
+BFLOAT16 = dict(batch_size=8, source=DATA, workers=1,
+                pipeline="a = image | normalize(imagenet) | float | chw; "
+                "b = image | normalize(imagenet) | bfloat16 | chw")
+
+
+def test_bfloat16_is_a_type_of_torch():
+    torch = pytest.importorskip("torch")
+    with opener("/nowhere", **BFLOAT16) as load:
+        batch = next(iter(load()))
+        assert batch.b.dtype == torch.bfloat16
+        assert torch.equal(batch.b, batch.a.to(torch.bfloat16))
+
+
+def test_numpy_needs_ml_dtypes_for_bfloat16(monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *args:
+                        name != "ml_dtypes" and find(name, *args))
+    with opener("/nowhere", tensors="numpy", **BFLOAT16) as load:
+        with pytest.raises(TypeError, match="ml_dtypes.* or use torch"):
+            next(iter(load())).b
+
+
+def test_bfloat16_is_a_type_of_ml_dtypes():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    with opener("/nowhere", tensors="numpy", **BFLOAT16) as load:
+        batch = next(iter(load()))
+        assert batch.b.dtype == ml_dtypes.bfloat16
+        assert (batch.b == batch.a.astype(ml_dtypes.bfloat16)).all()
 
 
 def test_pin_memory_is_of_each_tensor(monkeypatch):

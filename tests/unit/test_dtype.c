@@ -62,6 +62,48 @@ static void halves_are_the_nearest_ones(void)
 	CHECK(half_of_float(-INFINITY) == 0xfc00);
 }
 
+/* Adds half of the last place in a wider type, and lets ties go to even. */
+static uint16_t nearest_bfloat(float v)
+{
+	uint32_t bits, rest;
+	uint16_t b;
+
+	memcpy(&bits, &v, sizeof(bits));
+	b = (uint16_t)(bits >> 16);
+	rest = bits & 0xffff;
+	if (rest > 0x8000 || (rest == 0x8000 && b & 1))
+		b++;
+	return b;
+}
+
+static void bfloats_are_the_nearest_ones(void)
+{
+	struct rng rng = { .key = 2 };
+
+	for (uint32_t b = 0; b <= UINT16_MAX; b++) {
+		float v = float_of_bfloat((uint16_t)b);
+
+		if (isnan(v))
+			CHECK(bfloat_of_float(v) == (b | 0x40));
+		else
+			CHECK(bfloat_of_float(v) == b);
+	}
+	for (int i = 0; i < 100000; i++) {
+		uint32_t bits = (uint32_t)rng_next(&rng);
+		float v;
+
+		if (i % 2)
+			bits = (bits & 0xffff0000) | 0x8000;
+		memcpy(&v, &bits, sizeof(v));
+		if (isnan(v))
+			CHECK(isnan(float_of_bfloat(bfloat_of_float(v))));
+		else
+			CHECK(bfloat_of_float(v) == nearest_bfloat(v));
+	}
+	CHECK(bfloat_of_float(1.00390625F) == 0x3f80);
+	CHECK(bfloat_of_float(3.4e38F) == 0x7f80 && bfloat_of_float(NAN) == 0x7fc0);
+}
+
 static void integers_saturate_and_round_half_to_even(void)
 {
 	static const float in[] = { 0.5F,   1.5F,   2.5F, -1,
@@ -145,6 +187,7 @@ int main(void)
 {
 	every_half_survives_the_way_through_float();
 	halves_are_the_nearest_ones();
+	bfloats_are_the_nearest_ones();
 	integers_saturate_and_round_half_to_even();
 	integers_become_floats_with_one_rounding();
 	every_pair_of_types_agrees_on_small_numbers();

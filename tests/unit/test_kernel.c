@@ -206,18 +206,18 @@ static void check_chain(const struct isa *isa, size_t i, kernel_fn *run,
 }
 
 static const enum dtype held[] = { DTYPE_U1, DTYPE_I4, DTYPE_I8,
-				   DTYPE_F2, DTYPE_F4, DTYPE_F8 };
+				   DTYPE_F2, DTYPE_F4, DTYPE_F8, DTYPE_BF2 };
 
-/* Generated code goes from and to float16 by way of float32 only. */
+/* Generated code goes from and to short types by way of float32 only. */
 static bool is_cast(enum dtype from, enum dtype to)
 {
 	if (from == to)
 		return false;
-	return (from != DTYPE_F2 && to != DTYPE_F2) || from == DTYPE_F4 ||
-	       to == DTYPE_F4;
+	return (!dtype_is_short_real(from) && !dtype_is_short_real(to)) ||
+	       from == DTYPE_F4 || to == DTYPE_F4;
 }
 
-/* A function cast_FROM_TO for each, and halves_... for all at once. */
+/* A function cast_FROM_TO for each, and others for arrays. */
 static void put_casts(struct code *c)
 {
 	struct code body = { 0 };
@@ -237,7 +237,9 @@ static void put_casts(struct code *c)
 		}
 	}
 	code_put(&body, "void cast_halves(const float *in, unsigned short *out,"
-			"int n) { beton_halves(out, in, n); }\n");
+			"int n) { beton_halves(out, in, n); }\n"
+			"void cast_bfloats(const float *in, unsigned short *out,"
+			"int n) { beton_bfloats(out, in, n); }\n");
 	text = code_take(&body);
 	CHECK(text);
 	emit_type_helpers(c, text);
@@ -312,6 +314,7 @@ static void check_casts(void *library)
 		}
 	}
 	check_cast(library, "cast_halves", DTYPE_F4, DTYPE_F2);
+	check_cast(library, "cast_bfloats", DTYPE_F4, DTYPE_BF2);
 }
 
 /* All chains as one text: a compiler takes longer to start than to work. */

@@ -183,13 +183,13 @@ static const struct mistake mistakes[] = {
 			      "you mean `center_crop'?" },
 	{ "image | to_tensor", "column 9: no operation is called "
 			       "`to_tensor'; `normalize(0, 1) | float | chw'" },
-	{ "image | bfloat16", "column 9: no operation is called `bfloat16'; "
-			      "`half' is float16" },
+	{ "image | bf16", "column 9: no operation is called `bf16'; did you "
+			  "mean `bfloat16'?" },
 	{ "image | mosaic(30)", "column 9: no operation is called `mosaic'; "
 				"in Python, Loader(transforms=[f])" },
 	{ "image | xyzzyx", "column 9: no operation is called `xyzzyx'; the "
 			    "operations are affine, array, aug_mix, "
-			    "auto_augment, autocontrast, brightness, cache" },
+			    "auto_augment, autocontrast, bfloat16, brightness" },
 	{ "no_such_operation(3)", "column 1: no operation is called" },
 	{ "image | center_corp(3)",
 	  "column 9: no operation is called "
@@ -345,6 +345,7 @@ static void rows_of_odd_widths_are_complete(void)
 {
 	check_odd_rows("uint8", 1);
 	check_odd_rows("half", 2);
+	check_odd_rows("bfloat16", 2);
 	check_odd_rows("float", 4);
 	check_odd_rows("double", 8);
 }
@@ -363,6 +364,7 @@ static void types_and_layouts_come_in_any_order(void)
 {
 	static float hwc[H][W][3], chw[3][H][W], chw2[3][H][W];
 	static uint16_t half[3][H][W], half2[H][W][3];
+	static uint16_t brain[3][H][W], brain2[H][W][3];
 	static int64_t wide[H][W][3];
 	static double real[H][W][3];
 
@@ -371,6 +373,8 @@ static void types_and_layouts_come_in_any_order(void)
 	run("chw | float | normalize(imagenet)", chw2);
 	run("normalize(imagenet) | chw | half", half);
 	run("normalize(imagenet) | half", half2);
+	run("normalize(imagenet) | chw | bfloat16", brain);
+	run("normalize(imagenet) | bfloat16", brain2);
 	run("int64", wide);
 	CHECK(!memcmp(chw, chw2, sizeof(chw)));
 	for (unsigned i = 0; i < H * W * 3; i++) {
@@ -380,6 +384,8 @@ static void types_and_layouts_come_in_any_order(void)
 		CHECK(hwc[y][x][c] == want && chw[c][y][x] == want);
 		CHECK(half[c][y][x] == half_of_float(want));
 		CHECK(half2[y][x][c] == half_of_float(want));
+		CHECK(brain[c][y][x] == bfloat_of_float(want));
+		CHECK(brain2[y][x][c] == bfloat_of_float(want));
 		CHECK(wide[y][x][c] == pixels[y][x][c]);
 	}
 	run("float", hwc);

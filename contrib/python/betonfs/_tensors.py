@@ -17,8 +17,20 @@ Convert = Callable[[_beton.Tensor], Any]
 CPU = 1
 
 
+_BFLOAT16 = "<V2"
+
+
+def _numpy_dtype(name: str) -> Any:
+    if name != _BFLOAT16:
+        return np.dtype(name)
+    if not importlib.util.find_spec("ml_dtypes"):
+        raise TypeError("NumPy has no bfloat16 without the package ml_dtypes; "
+                        "install it, or use torch")
+    return importlib.import_module("ml_dtypes").bfloat16
+
+
 def to_numpy(t: _beton.Tensor) -> Any:
-    return np.ndarray(t.shape, t.dtype, cast(memoryview, t))
+    return np.ndarray(t.shape, _numpy_dtype(t.dtype), cast(memoryview, t))
 
 
 def _torch() -> Convert:

@@ -10,6 +10,7 @@ from typing import Any
 from . import _ops
 
 _DTYPES = {"torch.float32": "float", "torch.float16": "half",
+           "torch.bfloat16": "bfloat16",
            "torch.float64": "double"}
 
 

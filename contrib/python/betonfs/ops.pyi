@@ -63,6 +63,9 @@ def autocontrast(
 ) -> Pipeline:
     """Stretch the values of each channel to 0..255."""
 
+def bfloat16() -> Pipeline:
+    """Convert values to bfloat16."""
+
 def brightness(
     magnitude: _Real,
     p: _Real = ...,

@@ -14,6 +14,7 @@ enum dl_code {
 	DL_INT = 0,
 	DL_UINT = 1,
 	DL_FLOAT = 2,
+	DL_BFLOAT = 4,
 	DL_COMPLEX = 5,
 	DL_BOOL = 6,
 };

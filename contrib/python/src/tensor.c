@@ -39,7 +39,7 @@ static void dealloc(PyObject *self)
 
 /* --- types of elements --- */
 
-/* A type in NumPy, in the buffer protocol, and in DLPack. */
+/* A type in NumPy, in the buffer protocol (NULL: it has none), and in DLPack. */
 struct element {
 	const char *dtype;
 	const char *format;
@@ -51,6 +51,8 @@ static const struct element elements[] = {
 	{ "|u1", "B", 1, { DL_UINT, 8, 1 } },
 	{ "<f4", "f", 4, { DL_FLOAT, 32, 1 } },
 	{ "<f2", "e", 2, { DL_FLOAT, 16, 1 } },
+	/* bfloat16, by the name that ml_dtypes gives it. */
+	{ "<V2", NULL, 2, { DL_BFLOAT, 16, 1 } },
 	{ "<i8", "q", 8, { DL_INT, 64, 1 } },
 	{ "<f8", "d", 8, { DL_FLOAT, 64, 1 } },
 	{ "<i4", "i", 4, { DL_INT, 32, 1 } },
@@ -93,7 +95,8 @@ struct dimensions {
 /* Elements without a name in the buffer protocol are bytes. */
 static int fill_buffer(struct tensor *t, Py_buffer *view, int flags)
 {
-	const struct element *e = element_of(t);
+	const struct element *found = element_of(t);
+	const struct element *e = found && found->format ? found : NULL;
 	struct dimensions *d = malloc(sizeof(*d));
 
 	if (!d) {

@@ -20,10 +20,14 @@ static const char *const pipelines[] = {
 	"float | chw",
 	"half",
 	"half | chw",
+	"bfloat16",
+	"bfloat16 | chw",
 	"normalize(imagenet)",
 	"normalize(imagenet) | chw",
 	"normalize(imagenet) | half",
 	"normalize(imagenet) | half | chw",
+	"normalize(imagenet) | bfloat16",
+	"normalize(imagenet) | bfloat16 | chw",
 };
 
 enum { COUNT = ARRAY_LEN(pipelines) };
