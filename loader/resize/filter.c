@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/resize/filter.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "fs/util/bytes.h"
@@ -261,22 +262,25 @@ static void measure_filter(struct filter *f, const struct shares *shares,
 
 /*
  * Adds pixels, by their filter weights, to their samples; `first` is the first
- * sample.
+ * sample. Returns the sum of the weights.
  */
-static void spread(const struct filter_source *s, struct pixels p,
-		   const uint32_t *of, uint32_t first, uint64_t *cells)
+static uint64_t spread(const struct filter_source *s, struct pixels p,
+		       const uint32_t *of, uint32_t first, uint64_t *cells)
 {
-	for (uint32_t n = p.high - p.low + 1, k = 0; k < n; k++) {
-		uint32_t pixel = p.low + k;
-		uint64_t share = of[s->mirror ? n - 1 - k : k];
+	const uint32_t *share = s->mirror ? of + (p.high - p.low) : of;
+	const ptrdiff_t step = s->mirror ? -1 : 1;
+	uint64_t sum = 0;
 
+	for (uint32_t pixel = p.low; pixel <= p.high; pixel++, share += step) {
+		sum += *share;
 		if (s->across == 1) {
-			cells[k] = share;
+			*cells++ = *share;
 			continue;
 		}
-		cells[pixel / 2 - first] += NEAR * share;
-		cells[far_of(s, pixel) - first] += FAR * share;
+		cells[pixel / 2 - first] += NEAR * (uint64_t)*share;
+		cells[far_of(s, pixel) - first] += FAR * (uint64_t)*share;
 	}
+	return s->across == 1 ? sum : (NEAR + FAR) * sum;
 }
 
 /*
@@ -312,22 +316,19 @@ static void fill_weights(struct filter *f, const struct shares *shares,
 	uint64_t sum = 0, scale = 0;
 
 	for (uint32_t i = 0; i < f->count; i++) {
-		uint64_t cells[CELLS_MAX], total = 0;
+		uint64_t cells[CELLS_MAX], total;
 		uint32_t last = f->span - f->taps, first = f->first[i] - low;
 		const uint32_t *of = shares->of + (size_t)i * shares->most;
 
 		/* An output that would end too late begins earlier. */
 		first = first < last ? first : last;
 		memset(cells, 0, f->taps * sizeof(*cells));
-		spread(s, pixels_of(shares, s, i), of, f->first[i],
-		       cells + (f->first[i] - low - first));
-		for (uint32_t k = 0; k < shares->n[i]; k++)
-			total += of[k];
+		total = spread(s, pixels_of(shares, s, i), of, f->first[i],
+			       cells + (f->first[i] - low - first));
 		/* Most outputs have the same number. */
 		if (total != sum) {
 			sum = total;
-			scale = (1ull << (ONE_BITS + SCALE_BITS)) /
-				(sum * (s->across == 2 ? NEAR + FAR : 1));
+			scale = (1ull << (ONE_BITS + SCALE_BITS)) / sum;
 		}
 		f->first[i] = first;
 		weigh(cells, f->taps, scale, f->weights + (size_t)i * f->taps);
