@@ -10,9 +10,9 @@
 #include "fs/util/bytes.h"
 #include "loader/link/link.h"
 #include "loader/open.h"
-#include "loader/pipeline/value_store.h"
 #include "loader/run/state.h"
 #include "loader/sized.h"
+#include "loader/util/value_store.h"
 
 enum { DEVICE_WHY_SIZE = 600 };
 

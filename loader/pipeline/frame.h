@@ -13,8 +13,8 @@
 
 #include "loader/graph/op.h"
 #include "loader/pipeline/cached_image.h"
-#include "loader/pipeline/value_store.h"
 #include "loader/util/value.h"
+#include "loader/util/value_store.h"
 
 struct frame;
 

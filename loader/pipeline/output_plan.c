@@ -8,8 +8,8 @@
 
 #include "fs/util/bytes.h"
 #include "loader/graph/args.h"
-#include "loader/pipeline/value_store.h"
 #include "loader/text/diagnostic.h"
+#include "loader/util/value_store.h"
 
 static void plan_image(struct output_plan *plan)
 {

@@ -16,10 +16,10 @@
 #include "loader/jit/jit.h"
 #include "loader/pipeline/lists.h"
 #include "loader/pipeline/output_plan.h"
-#include "loader/pipeline/value_store.h"
 #include "loader/pipeline/worker.h"
 #include "loader/text/parse.h"
 #include "loader/text/schedule.h"
+#include "loader/util/value_store.h"
 
 struct pipeline {
 	char *text;

@@ -103,7 +103,7 @@ FACE = {
     "loader/jit/isa": "",
     "loader/jit/prebuild": "",
     "loader/feed": "batch_view synthetic_text feed",
-    "loader/pipeline": "phases pipeline value_store frame>loader/tools/gallery",
+    "loader/pipeline": "phases pipeline frame>loader/tools/gallery",
     "loader/gpu": "cuda device_batch",
     "loader/run": "telemetry callback replay ring state step makers>loader/link named>loader/link",
     "loader/link": "link wire",

@@ -9,7 +9,7 @@
 #include "fs/util/rng.h"
 #include "loader/codec/index.h"
 #include "loader/pipeline/pipeline.h"
-#include "loader/pipeline/value_store.h"
+#include "loader/util/value_store.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/jpegs.h"

@@ -7,7 +7,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/pipeline/value_store.h"
+#include "loader/util/value_store.h"
 #include "tests/unit/t.h"
 
 enum { SIZE = 1 << 20 };

@@ -13,8 +13,8 @@
  * Any number of threads may call all functions but open and close. If two
  * threads make the same value, the store keeps the first one.
  */
-#ifndef LOADER_PIPELINE_VALUE_STORE_H
-#define LOADER_PIPELINE_VALUE_STORE_H
+#ifndef LOADER_UTIL_VALUE_STORE_H
+#define LOADER_UTIL_VALUE_STORE_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/value_store.h"
+#include "loader/util/value_store.h"
 
 #include <errno.h>
 #include <stdatomic.h>
