@@ -8,6 +8,7 @@
 #include "fs/util/bytes.h"
 #include "loader/jpeg/entropy.h"
 #include "loader/jpeg/entry_index.h"
+#include "loader/jpeg/entry_record.h"
 #include "loader/jpeg/huffman.h"
 #include "loader/util/scratch.h"
 
@@ -27,6 +28,7 @@ struct baseline {
 	struct scratch data; /* of the scan, without stuffing */
 	struct scratch samples[BASELINE_COMPONENTS];
 	struct scratch entries;
+	struct scratch marks;
 	const char *message;
 };
 
@@ -59,6 +61,7 @@ void baseline_close(struct baseline *b)
 	for (int i = 0; i < BASELINE_COMPONENTS; i++)
 		scratch_fini(&b->samples[i]);
 	scratch_fini(&b->entries);
+	scratch_fini(&b->marks);
 	free(b);
 }
 
@@ -339,9 +342,163 @@ static int make_data(struct baseline *b, const struct baseline_image *image)
 	return 0;
 }
 
+/* The position in the scan with stuffing, as decoding advances. */
+struct stuffed {
+	const uint8_t *bytes; /* without */
+	uint64_t at;
+	uint64_t stuffing; /* bytes before it, and before `bytes` */
+};
+
+static uint64_t stuffed_at(struct stuffed *s, uint64_t at)
+{
+	const uint8_t *p = s->bytes + s->at;
+	const uint8_t *end = s->bytes + at;
+
+	while (p < end && (p = memchr(p, 0xff, (size_t)(end - p)))) {
+		s->stuffing++;
+		p++;
+	}
+	s->at = at;
+	return at + s->stuffing;
+}
+
+static const char *entry_at(struct stuffed *s, const struct entropy_mark *mark,
+			    struct entry *out)
+{
+	uint64_t byte = stuffed_at(s, mark->bit / 8);
+
+	if (byte > UINT32_MAX)
+		return "more data than an index can have";
+	*out = (struct entry){
+		.byte = (uint32_t)byte,
+		.bit = mark->bit % 8,
+		.dc = { (int16_t)mark->dc[0], (int16_t)mark->dc[1],
+			(int16_t)mark->dc[2] },
+	};
+	return NULL;
+}
+
+/* Decodes a run of whole rows of MCUs with `n` marks. */
+static const char *decode_marked(struct baseline *b, struct entropy_run *run,
+				 uint32_t step, size_t n)
+{
+	if (scratch_grow(&b->marks, n, sizeof(struct entropy_mark)))
+		return "out of memory";
+	run->marks = b->marks.p;
+	run->step = step;
+	return entropy_decode(&b->scan, run);
+}
+
+/* --- entries that are kept --- */
+
+/* Adds the marks of rows, which the run has decoded, and where it ends. */
+static void record_marks(const struct baseline *b,
+			 const struct entropy_run *run, uint32_t first_byte,
+			 struct entry_record *record, size_t first, size_t n)
+{
+	const struct entropy_mark *marks = b->marks.p;
+	const struct entropy_mark last = {
+		run->bit,
+		{ run->dc[0], run->dc[1], run->dc[2] },
+	};
+	struct stuffed s = { .bytes = run->bytes, .stuffing = first_byte };
+	struct entry entry;
+
+	for (size_t i = 1; i <= n && first + i < record->count; i++)
+		if (!entry_at(&s, i < n ? &marks[i] : &last, &entry))
+			entry_record_put(record, first + i, &entry);
+}
+
+/* Decodes rows of MCUs, from the last known entry on. */
+static const char *decode_rest(struct baseline *b,
+			       const struct baseline_image *image,
+			       struct entry_record *record, uint32_t first,
+			       uint32_t end)
+{
+	size_t per_row = entry_record_per_row(record);
+	size_t n = (end - first) * per_row;
+	const struct entry entry = entry_record_at(record, first * per_row);
+	struct entropy_run run = {
+		.bytes = b->data.p,
+		.bit = entry.bit,
+		.mcu = first * image->mcus_across,
+		.n = (end - first) * image->mcus_across,
+		.dc = { entry.dc[0], entry.dc[1], entry.dc[2] },
+	};
+	const char *bad;
+
+	entropy_unstuff(image->scan + entry.byte,
+			image->scan_size - entry.byte, b->data.p, &run.size);
+	if (!entry_record_begin(record, first))
+		return entropy_decode(&b->scan, &run);
+	bad = decode_marked(b, &run, record->step, n);
+	if (!bad)
+		record_marks(b, &run, entry.byte, record, first * per_row, n);
+	entry_record_end(record, bad ? first : end);
+	return bad;
+}
+
+/* Copies the entries of the known rows that are wanted. */
+static int load_entries(struct baseline *b, const struct entry_record *record,
+			uint32_t end, struct entry_index *out)
+{
+	size_t per_row = entry_record_per_row(record);
+	struct entry *entries;
+
+	if (scratch_grow(&b->entries, record->count, sizeof(*entries)))
+		return -ENOMEM;
+	entries = b->entries.p;
+	for (size_t i = b->scan.y * per_row;
+	     i <= end * per_row && i < record->count; i++)
+		entries[i] = entry_record_at(record, i);
+	*out = (struct entry_index){ entries, record->count, record->step };
+	return 0;
+}
+
+/*
+ * Decodes wanted MCUs of known rows, and then all rows up to `rows`, so that
+ * the same data is read as from the start.
+ */
+static const char *decode_recorded(struct baseline *b,
+				   const struct baseline_image *image,
+				   struct entry_record *record, uint32_t rows)
+{
+	uint32_t known = entry_record_rows(record);
+	uint32_t end = (uint32_t)min_u64(known, b->scan.y + b->scan.height);
+	struct entry_index index;
+	const char *bad = NULL;
+
+	if (load_entries(b, record, end, &index))
+		return "out of memory";
+	for (uint32_t y = b->scan.y; y < end && !bad; y++)
+		bad = decode_row(b, image, &index, y);
+	return bad || rows <= known ? bad
+				    : decode_rest(b, image, record, known, rows);
+}
+
+/* The entries that a call may use; NULL: none. */
+struct entries {
+	const struct entry_index *index;
+	struct entry_record *record;
+};
+
+static const char *decode_scan(struct baseline *b,
+			       const struct baseline_image *image,
+			       const struct rect *rect,
+			       const struct entries *from)
+{
+	uint32_t rows = rows_to_read(b, image, rect);
+
+	if (from->index)
+		return decode_rows(b, image, from->index);
+	if (from->record)
+		return decode_recorded(b, image, from->record, rows);
+	return decode_from_start(b, image, rows * image->mcus_across);
+}
+
 static int decode_part(struct baseline *b, const struct baseline_image *image,
 		       const struct rect *rect, uint32_t margin,
-		       const struct entry_index *index, unsigned wanted,
+		       const struct entries *from, unsigned wanted,
 		       struct baseline_plane *planes)
 {
 	struct baseline_plane found[BASELINE_COMPONENTS] = { 0 };
@@ -360,12 +517,7 @@ static int decode_part(struct baseline *b, const struct baseline_image *image,
 		r = make_data(b, image);
 	if (r)
 		return r;
-	if (index)
-		bad = decode_rows(b, image, index);
-	else
-		bad = decode_from_start(b, image,
-					rows_to_read(b, image, rect) *
-						image->mcus_across);
+	bad = decode_scan(b, image, rect, from);
 	if (!bad)
 		memcpy(planes, found, wanted * sizeof(*planes));
 	return say(b, bad, -ENOTSUP);
@@ -376,7 +528,21 @@ int baseline_decode(struct baseline *b, const struct baseline_image *image,
 		    const struct entry_index *index,
 		    struct baseline_plane planes[BASELINE_COMPONENTS])
 {
-	return decode_part(b, image, rect, margin, index, image->components,
+	const struct entries from = { .index = index };
+
+	return decode_part(b, image, rect, margin, &from, image->components,
+			   planes);
+}
+
+int baseline_decode_recorded(struct baseline *b,
+			     const struct baseline_image *image,
+			     const struct rect *rect, uint32_t margin,
+			     struct entry_record *record,
+			     struct baseline_plane planes[BASELINE_COMPONENTS])
+{
+	const struct entries from = { .record = record };
+
+	return decode_part(b, image, rect, margin, &from, image->components,
 			   planes);
 }
 
@@ -385,7 +551,9 @@ int baseline_decode_luma(struct baseline *b, const struct baseline_image *image,
 			 const struct entry_index *index,
 			 struct baseline_plane *plane)
 {
-	return decode_part(b, image, rect, 0, index, 1, plane);
+	const struct entries from = { .index = index };
+
+	return decode_part(b, image, rect, 0, &from, 1, plane);
 }
 
 void baseline_part(const struct baseline_image *image,
@@ -412,53 +580,30 @@ void baseline_part(const struct baseline_image *image,
 	}
 }
 
-/* The position in the scan with stuffing, as decoding advances. */
-struct stuffed {
-	const uint8_t *bytes; /* without */
-	uint64_t at;
-	uint64_t stuffing; /* bytes before it */
-};
-
-static uint64_t stuffed_at(struct stuffed *s, uint64_t at)
+/* Decodes all MCUs with `n` marks. */
+static const char *decode_all_marked(struct baseline *b,
+				     const struct baseline_image *image,
+				     uint32_t step, size_t n)
 {
-	for (; s->at < at; s->at++)
-		s->stuffing += s->bytes[s->at] == 0xff;
-	return at + s->stuffing;
-}
-
-static const char *add_entry(struct stuffed *s, const struct entropy_run *run,
-			     struct entry *entry)
-{
-	uint64_t byte = stuffed_at(s, run->bit / 8);
-
-	if (byte > UINT32_MAX)
-		return "more data than an index can have";
-	*entry = (struct entry){
-		.byte = (uint32_t)byte,
-		.bit = run->bit % 8,
-		.dc = { (int16_t)run->dc[0], (int16_t)run->dc[1],
-			(int16_t)run->dc[2] },
+	struct entropy_run run = {
+		.bytes = b->data.p,
+		.n = image->mcus_across * image->mcus_down,
 	};
-	return NULL;
+
+	entropy_unstuff(image->scan, image->scan_size, b->data.p, &run.size);
+	return decode_marked(b, &run, step, n);
 }
 
 static const char *add_entries(struct baseline *b,
 			       const struct baseline_image *image,
-			       uint32_t step, struct entry *entries)
+			       uint32_t step, uint32_t n, struct entry *entries)
 {
-	uint32_t across = image->mcus_across;
-	struct entropy_run run = { .bytes = b->data.p };
-	struct stuffed stuffed = { .bytes = b->data.p };
-	const char *bad = NULL;
+	const char *bad = decode_all_marked(b, image, step, n);
+	const struct entropy_mark *marks = b->marks.p;
+	struct stuffed s = { .bytes = b->data.p };
 
-	entropy_unstuff(image->scan, image->scan_size, b->data.p, &run.size);
-	for (uint32_t y = 0; y < image->mcus_down; y++)
-		for (uint32_t x = 0; x < across && !bad; x += step) {
-			bad = add_entry(&stuffed, &run, entries++);
-			run.n = (uint32_t)min_u64(step, across - x);
-			if (!bad)
-				bad = entropy_decode(&b->scan, &run);
-		}
+	for (uint32_t i = 0; i < n && !bad; i++)
+		bad = entry_at(&s, &marks[i], &entries[i]);
 	return bad;
 }
 
@@ -473,25 +618,20 @@ static const char *decode_entries(struct baseline *b,
 				  const struct baseline_image *image,
 				  const struct entry_index *index)
 {
-	uint32_t across = image->mcus_across;
-	struct entropy_run run = { .bytes = b->data.p };
-	struct stuffed stuffed = { .bytes = b->data.p };
-	const struct entry *expected = index->entries;
+	struct stuffed s = { .bytes = b->data.p };
+	const struct entropy_mark *marks;
 	struct entry entry;
-	const char *bad = NULL;
+	const char *bad;
 
 	if (!is_index_of(index, image))
 		return OTHER_INDEX;
-	entropy_unstuff(image->scan, image->scan_size, b->data.p, &run.size);
-	for (uint32_t y = 0; y < image->mcus_down; y++)
-		for (uint32_t x = 0; x < across && !bad; x += index->step) {
-			bad = add_entry(&stuffed, &run, &entry);
-			if (!bad && !is_entry(&entry, expected++))
-				bad = OTHER_INDEX;
-			run.n = (uint32_t)min_u64(index->step, across - x);
-			if (!bad)
-				bad = entropy_decode(&b->scan, &run);
-		}
+	bad = decode_all_marked(b, image, index->step, index->n);
+	marks = b->marks.p;
+	for (uint32_t i = 0; i < index->n && !bad; i++) {
+		bad = entry_at(&s, &marks[i], &entry);
+		if (!bad && !is_entry(&entry, &index->entries[i]))
+			bad = OTHER_INDEX;
+	}
 	return bad;
 }
 
@@ -555,7 +695,7 @@ int baseline_index(struct baseline *b, const struct baseline_image *image,
 	if (scratch_grow(&b->entries, n, sizeof(struct entry)))
 		return say(b, "out of memory", -ENOMEM);
 	b->scan.width = b->scan.height = 0;
-	bad = add_entries(b, image, step, b->entries.p);
+	bad = add_entries(b, image, step, n, b->entries.p);
 	if (!bad)
 		*out = (struct entry_index){ b->entries.p, n, step };
 	return say(b, bad, -ENOTSUP);

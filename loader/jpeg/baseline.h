@@ -31,6 +31,8 @@
 #include "loader/jpeg/entry_index.h"
 #include "loader/util/image.h"
 
+struct entry_record;
+
 enum {
 	/* Bytes on both sides of a plane's rows that may be read; their values
 	   do not matter. */
@@ -81,6 +83,17 @@ int baseline_decode(struct baseline *b, const struct baseline_image *image,
 		    const struct rect *rect, uint32_t margin,
 		    const struct entry_index *index,
 		    struct baseline_plane planes[BASELINE_COMPONENTS]);
+
+/*
+ * As baseline_decode() without an index, with the same results and the same
+ * errors. Uses and extends the record, which the caller has checked by
+ * entry_record_is_of(); the image has no restart markers.
+ */
+int baseline_decode_recorded(struct baseline *b,
+			     const struct baseline_image *image,
+			     const struct rect *rect, uint32_t margin,
+			     struct entry_record *record,
+			     struct baseline_plane planes[BASELINE_COMPONENTS]);
 
 /*
  * As baseline_decode() without a margin, of luma alone: chroma is parsed, and

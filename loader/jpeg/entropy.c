@@ -440,6 +440,9 @@ INLINE const char *decode(struct decoder *d, struct entropy_run *run,
 	uint32_t x = run->mcu % scan->mcus_across;
 	uint32_t y = run->mcu / scan->mcus_across;
 	int32_t dc[ENTROPY_COMPONENTS] = { run->dc[0], run->dc[1], run->dc[2] };
+	struct entropy_mark *mark = run->marks;
+	uint32_t first_due = mark ? 0 : UINT32_MAX;
+	uint32_t due = first_due;
 	struct reader r;
 
 	seek(&r, run->bytes, run->bit);
@@ -447,6 +450,13 @@ INLINE const char *decode(struct decoder *d, struct entropy_run *run,
 		bool wanted =
 			x - scan->x < scan->width && y - scan->y < scan->height;
 
+		if (x == due) {
+			*mark++ = (struct entropy_mark){
+				position(&r, run->bytes),
+				{ dc[0], dc[1], dc[2] },
+			};
+			due += run->step;
+		}
 		if (!take_mcu(&r, d, dc, wanted, reduced, x, y))
 			return "a code that no encoder writes";
 		if (r.at > end)
@@ -454,6 +464,7 @@ INLINE const char *decode(struct decoder *d, struct entropy_run *run,
 		if (++x == scan->mcus_across) {
 			x = 0;
 			y++;
+			due = first_due;
 		}
 	}
 	put_last(d);

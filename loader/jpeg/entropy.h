@@ -53,6 +53,12 @@ struct entropy_scan {
 	uint32_t height;
 };
 
+/* Where an MCU begins, and the DC coefficients before it. */
+struct entropy_mark {
+	uint64_t bit;
+	int32_t dc[ENTROPY_COMPONENTS];
+};
+
 /* A run of MCUs, and how far it is decoded. */
 struct entropy_run {
 	const uint8_t *bytes; /* without stuffing; ENTROPY_PAD zeros follow */
@@ -61,6 +67,10 @@ struct entropy_run {
 	uint32_t mcu; /* its number in the image */
 	uint32_t n;   /* number of MCUs */
 	int32_t dc[ENTROPY_COMPONENTS];
+	/* Receives a mark for the first MCU of each row of MCUs, and for every
+	   `step` MCUs of the row after it. NULL: none. */
+	struct entropy_mark *marks;
+	uint32_t step;
 };
 
 /*
@@ -72,8 +82,8 @@ size_t entropy_unstuff(const uint8_t *bytes, size_t size, uint8_t *out,
 		       size_t *n);
 
 /*
- * Decodes a run to its end. Returns NULL, or a message; then samples and run
- * are undefined.
+ * Decodes a run to its end. Returns NULL, or a message; then samples, run and
+ * marks are undefined.
  */
 const char *entropy_decode(const struct entropy_scan *scan,
 			   struct entropy_run *run);

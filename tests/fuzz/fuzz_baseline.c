@@ -9,6 +9,7 @@
 #include "fs/util/bytes.h"
 #include "loader/jpeg/baseline.h"
 #include "loader/jpeg/entry_index.h"
+#include "loader/jpeg/entry_record.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/planes.h"
 
@@ -69,6 +70,53 @@ static void compare_reduced(struct baseline *b,
 	}
 }
 
+/* Crops with a record fail where they fail without. */
+static void try_recorded(struct baseline *b, const struct baseline_image *image,
+			 size_t seed)
+{
+	struct baseline_plane got[BASELINE_COMPONENTS];
+	struct entry_scan scan = baseline_scan(image);
+	struct entry_record *record;
+
+	if (image->restart_interval)
+		return;
+	record = malloc(entry_record_size(&scan));
+	MUST(record);
+	entry_record_init(record, &scan);
+	for (size_t i = 0; i < 4; i++) {
+		struct rect rect = rect_in(image, seed * (i + 1) / 3);
+		int r = baseline_decode(b, image, &rect, MARGIN, NULL, got);
+
+		MUST(r == baseline_decode_recorded(b, image, &rect, MARGIN,
+						   record, got));
+	}
+	free(record);
+}
+
+/* Crops with a record are those without. */
+static void compare_recorded(struct baseline *b,
+			     const struct baseline_image *image,
+			     const struct planes *want, size_t seed)
+{
+	struct baseline_plane got[BASELINE_COMPONENTS];
+	struct entry_scan scan = baseline_scan(image);
+	struct entry_record *record;
+
+	if (image->restart_interval)
+		return;
+	record = malloc(entry_record_size(&scan));
+	MUST(record);
+	entry_record_init(record, &scan);
+	for (size_t i = 0; i < 4; i++) {
+		struct rect rect = rect_in(image, seed * (i + 1) / 3);
+
+		MUST(!baseline_decode_recorded(b, image, &rect, MARGIN, record,
+					       got));
+		compare(want, got);
+	}
+	free(record);
+}
+
 static void decode(struct baseline *b, const struct baseline_image *image,
 		   const uint8_t *bytes, size_t size)
 {
@@ -82,6 +130,7 @@ static void decode(struct baseline *b, const struct baseline_image *image,
 	/* The pixels are unspecified. */
 	if (!baseline_stored_index(b, image, &index))
 		baseline_decode(b, image, &part, MARGIN, &index, got);
+	try_recorded(b, image, size);
 	r = baseline_decode(b, image, &all, MARGIN, NULL, got);
 
 	MUST(!r || r == -ENOTSUP);
@@ -91,6 +140,7 @@ static void decode(struct baseline *b, const struct baseline_image *image,
 	MUST(planes_decode(bytes, size, &want));
 	compare(&want, got);
 	compare_part(b, image, &want, size, NULL);
+	compare_recorded(b, image, &want, size);
 	compare_reduced(b, image, bytes, size);
 	if (!baseline_index(b, image, (uint32_t)size % 5, &index)) {
 		void *entries = malloc(index.n * sizeof(*index.entries));
