@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "fs/engine/zerocopy_message.h"
+#include "fs/memory/memory.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/crc32c.h"
@@ -19,8 +20,8 @@
 #include "loader/defaults.h"
 #include "loader/graph/op.h"
 #include "loader/jit/jit.h"
-#include "loader/util/footprint.h"
 #include "loader/sized.h"
+#include "loader/util/footprint.h"
 
 enum {
 	PREFETCH_DEFAULT = 2,
@@ -33,6 +34,12 @@ enum {
 	OPTIONS_MIN = offsetof(struct beton_loader_options, trace),
 	/* Time that beton_loader_stop() waits for running reads. */
 	STOP_MS = 500,
+};
+
+enum {
+	/* Entry points may take these parts of the dataset's size and of the
+	   available memory. The whole of a dataset needs a thirtieth. */
+	ENTRIES_PART = 16,
 };
 
 static const uint64_t PINNED_DEFAULT = (uint64_t)4 << 30;
@@ -285,6 +292,40 @@ static int start_on_gpu(struct beton_loader *l, int gpu,
 	return r ? r : start_on_cpu(l);
 }
 
+/* Returns the number of processes of this machine that torchrun has started, of
+   which each opens its own loader. */
+static uint32_t local_processes(void)
+{
+	static const struct typed number = TYPED_STRICT_IN(1, THREADS_MAX);
+	const char *text = secure_getenv("LOCAL_WORLD_SIZE");
+	uint64_t n = 1;
+
+	return text && typed_parse_string(&number, text, &n) ? (uint32_t)n : 1;
+}
+
+/* Keeps entry points of JPEGs from the first epoch to later ones. Without memory
+   for them, decoding is only slower. */
+static void keep_entries(struct beton_loader *l,
+			 const struct beton_loader_options *o)
+{
+	struct entry_store_options options = {
+		.size = l->feed->facts.data_bytes / ENTRIES_PART,
+		.take = feed_take_entries,
+		.arg = l->feed,
+	};
+	struct memory memory;
+
+	if (o->epochs == 1 || memory_read("", &memory))
+		return;
+	options.size = min_u64(options.size, memory.available / ENTRIES_PART /
+						     local_processes());
+	if (entry_store_open(&options, &l->entries))
+		return;
+	phases_keep_entries(l->phases, l->entries);
+	if (l->whole)
+		phases_keep_entries(l->whole, l->entries);
+}
+
 static int start_pipeline(struct beton_loader *l,
 			  const struct beton_loader_options *o)
 {
@@ -300,6 +341,8 @@ static int start_pipeline(struct beton_loader *l,
 		r = phases_cache(l->phases, &l->log);
 	if (!r && l->whole)
 		phases_cache_with(l->whole, l->phases);
+	if (!r)
+		keep_entries(l, o);
 	return r;
 }
 
@@ -431,17 +474,6 @@ static void prepare_hello(struct beton_loader *l,
 	put_text(h->library, sizeof(h->library), beton_version());
 	put_text(h->fingerprint, sizeof(h->fingerprint), l->feed->fingerprint);
 	put_text(h->spec, sizeof(h->spec), l->feed->spec_text);
-}
-
-/* Returns the number of processes of this machine that torchrun has started, of
-   which each opens its own loader. */
-static uint32_t local_processes(void)
-{
-	static const struct typed number = TYPED_STRICT_IN(1, THREADS_MAX);
-	const char *text = secure_getenv("LOCAL_WORLD_SIZE");
-	uint64_t n = 1;
-
-	return text && typed_parse_string(&number, text, &n) ? (uint32_t)n : 1;
 }
 
 static int start_loader(struct beton_loader *l, const char *path,
@@ -579,6 +611,7 @@ static void free_loader(struct beton_loader *l)
 	callback_close(l->callback);
 	device_close(l->device);
 	close_pipelines(l);
+	entry_store_close(l->entries);
 	feed_close(l->feed);
 	trace_close(l->trace);
 	synthetic_fini(&l->synthetic);

@@ -18,12 +18,13 @@
 #include "fs/util/log.h"
 #include "loader/feed/feed.h"
 #include "loader/feed/synthetic_text.h"
+#include "loader/jpeg/entry_store.h"
+#include "loader/link/wire.h"
 #include "loader/pipeline/phases.h"
 #include "loader/run/callback.h"
 #include "loader/run/replay.h"
 #include "loader/run/ring.h"
 #include "loader/run/telemetry.h"
-#include "loader/link/wire.h"
 #include "loader/util/cancel.h"
 
 enum { LOADER_ERROR_SIZE = 1024 };
@@ -38,6 +39,7 @@ struct beton_loader {
 	struct phases *phases;
 	struct phases *whole;	    /* the pipelines for batches that the CPU
 				       finishes, with cuda(N, auto); else NULL */
+	struct entry_store *entries; /* of JPEGs; NULL: none are kept */
 	struct device *device;	    /* NULL: no output is on a GPU */
 	struct synthetic synthetic; /* the synthetic data, or NULL */
 	struct replay *replay;	    /* NULL: no batch is replayed */

@@ -40,7 +40,7 @@ struct log;
 	row(BUDGET_SLOTS, "slots", "batches in use or ready for use", 1)       \
 	row(BUDGET_ABANDONED, "abandoned", "batches that only others map", 1)  \
 	row(BUDGET_LAYOUTS, "layouts", "offsets of values in batch files", 2)  \
-	row(BUDGET_INDEXES, "indexes", "groups of samples for by/", 2)         \
+	row(BUDGET_INDEXES, "indexes", "groups of samples, entry points of JPEGs", 2) \
 	row(BUDGET_VERIFY, "verify", "blocks that are being verified", 0)      \
 	row(BUDGET_REMOTE, "remote", "tables of URLs, copies for disk tiers", 0) \
 	row(BUDGET_FILES, "files", "open files and texts that they show", 0)   \

@@ -84,6 +84,14 @@ void feed_close(struct feed *feed)
 	free(feed);
 }
 
+bool feed_take_entries(void *arg, uint64_t bytes)
+{
+	struct feed *feed = arg;
+
+	return !feed->ops->take_entries ||
+	       feed->ops->take_entries(feed, bytes);
+}
+
 int feed_make_fields(struct feed *feed, uint32_t n)
 {
 	feed->fields = calloc(n + 1, sizeof(*feed->fields));

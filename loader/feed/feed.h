@@ -87,6 +87,11 @@ struct feed_ops {
 	/* Sends figures to the daemon's statistics. Only for the thread of
 	   fetch(), or the one that has joined it. NULL: there is no daemon. */
 	void (*report)(struct feed *feed, const struct rank_figures *figures);
+	/* Takes bytes of the feed's memory limit for entry points of JPEGs,
+	   until feed_stop(). Returns false if their share of the limit, or the
+	   limit, is exhausted. One thread at a time. NULL: the feed has no
+	   limit. */
+	bool (*take_entries)(struct feed *feed, uint64_t bytes);
 	/* As source_net_stats() and dataset_tier_stats(). Any thread. NULL:
 	   the feed reads no URL. */
 	bool (*network)(const struct feed *feed, struct source_net_stats *net,
@@ -164,6 +169,8 @@ int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	       struct feed_batch *into, struct batch_view *out);
 /* Whether the feed itself reads a URL. */
 bool feed_is_remote(const struct feed *feed);
+/* Calls take_entries(). `feed` is a struct feed. */
+bool feed_take_entries(void *feed, uint64_t bytes);
 /* Ends the wait of a thread in feed_fetch(), which fails from now on. Any
    thread. Does nothing after feed_stop(). */
 void feed_cancel(struct feed *feed);

@@ -8,9 +8,13 @@
 #include "fs/dataset/verify.h"
 #include "fs/engine/engine.h"
 #include "fs/files/paths.h"
+#include "fs/memory/budget.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/feed/feed.h"
+
+/* The part of the memory limit that entry points may take. */
+enum { ENTRIES_PART = 16 };
 
 struct file_feed {
 	struct feed base;
@@ -19,6 +23,7 @@ struct file_feed {
 	struct stream *stream; /* of the epoch requested last */
 	uint64_t epoch;
 	struct batch_share share;
+	uint64_t entries; /* bytes of the engine's budget for entry points */
 };
 
 static void file_close(struct feed *feed)
@@ -26,6 +31,9 @@ static void file_close(struct feed *feed)
 	struct file_feed *f = (struct file_feed *)feed;
 
 	stream_close(f->stream);
+	if (f->engine)
+		budget_give(engine_budget(f->engine), BUDGET_INDEXES,
+			    f->entries);
 	engine_close(f->engine);
 	dataset_close(f->ds);
 }
@@ -227,6 +235,20 @@ static bool file_network(const struct feed *feed, struct source_net_stats *net,
 }
 
 /* The data of a server may take long. */
+static bool file_take_entries(struct feed *feed, uint64_t bytes)
+{
+	struct file_feed *f = (struct file_feed *)feed;
+	struct budget *budget = engine_budget(f->engine);
+	struct budget_stats stats;
+
+	budget_stats(budget, &stats);
+	if (f->entries + bytes > stats.limit / ENTRIES_PART ||
+	    budget_take(budget, BUDGET_INDEXES, bytes, 0))
+		return false;
+	f->entries += bytes;
+	return true;
+}
+
 static void file_cancel(struct feed *feed)
 {
 	source_halt(((struct file_feed *)feed)->ds->source);
@@ -237,6 +259,7 @@ const struct feed_ops feed_file = {
 	.open = file_open,
 	.fetch = file_fetch,
 	.cancel = file_cancel,
+	.take_entries = file_take_entries,
 	.network = file_network,
 	.close = file_close,
 };

@@ -9,6 +9,7 @@
 #include "fs/util/bytes.h"
 #include "loader/jpeg/baseline.h"
 #include "loader/jpeg/entry_index.h"
+#include "loader/jpeg/entry_store.h"
 #include "loader/jpeg/upsample.h"
 #include "loader/pipeline/scanlines.h"
 #include "loader/resize/planar.h"
@@ -26,6 +27,9 @@ struct frame {
 	enum quality quality;
 	uint64_t *decode_ns;
 	bool is_baseline; /* baseline JPEG, described by `jpeg` */
+	struct entry_store *entries; /* of the JPEG; NULL: keep none */
+	uint32_t field;
+	uint64_t id;
 	bool in_memory;	  /* `image` holds pixels */
 	struct image image;
 	const struct baseline_plane *whole; /* all planes of `jpeg`, or NULL */
@@ -143,6 +147,7 @@ int frame_start(struct frame *f, const struct pipeline_value *value,
 	f->quality = quality;
 	f->decode_ns = decode_ns;
 	f->is_baseline = false;
+	f->entries = NULL;
 	f->in_memory = false;
 	f->whole = NULL;
 	f->mirror = false;
@@ -156,6 +161,14 @@ int frame_start(struct frame *f, const struct pipeline_value *value,
 		return -EINVAL;
 	}
 	return value->mode == BETON_MODE_RAW ? start_raw(f) : start_jpeg(f);
+}
+
+void frame_keep_entries(struct frame *f, struct entry_store *store,
+			uint32_t field, uint64_t id)
+{
+	f->entries = store;
+	f->field = field;
+	f->id = id;
 }
 
 /* Continues with the cached image. */
@@ -207,6 +220,37 @@ static int no_memory(struct frame *f, uint32_t width, uint32_t height)
 	return -ENOMEM;
 }
 
+/* The record of entry points, if this is not the whole image; or NULL. */
+static struct entry_record *find_record(struct frame *f, const struct rect *part,
+					const struct baseline_image *image)
+{
+	if (!f->entries ||
+	    (part->width == image->width && part->height == image->height))
+		return NULL;
+	return entry_store_get(f->entries, f->field, f->id, &f->jpeg);
+}
+
+static int decode_part(struct frame *f, const struct baseline_image *image,
+		       const struct rect *part,
+		       struct baseline_plane planes[BASELINE_COMPONENTS])
+{
+	struct entry_record *record;
+	struct entry_index index;
+	int r = baseline_stored_index(f->baseline, &f->jpeg, &index);
+
+	if (r == -ENOMEM)
+		return r;
+	if (!r)
+		return baseline_decode(f->baseline, image, part, 1, &index,
+				       planes);
+	record = find_record(f, part, image);
+	if (!record)
+		return baseline_decode(f->baseline, image, part, 1, NULL,
+				       planes);
+	return baseline_decode_recorded(f->baseline, image, part, 1, record,
+					planes);
+}
+
 /*
  * Decodes the planes of a part of a baseline JPEG, described by `image`.
  * -ENOTSUP, -ENOMEM
@@ -216,12 +260,8 @@ static int decode_planes(struct frame *f, const struct baseline_image *image,
 			 struct baseline_plane planes[BASELINE_COMPONENTS])
 {
 	uint64_t start = f->decode_ns ? stage_now_ns() : 0;
-	struct entry_index index;
-	int r = baseline_stored_index(f->baseline, &f->jpeg, &index);
+	int r = decode_part(f, image, part, planes);
 
-	if (r != -ENOMEM)
-		r = baseline_decode(f->baseline, image, part, 1,
-				    r ? NULL : &index, planes);
 	if (f->decode_ns)
 		*f->decode_ns += stage_now_ns() - start;
 	return r;

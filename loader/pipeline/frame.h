@@ -16,6 +16,7 @@
 #include "loader/util/value.h"
 #include "loader/util/value_store.h"
 
+struct entry_store;
 struct frame;
 
 int frame_open(struct frame **out);
@@ -29,6 +30,13 @@ void frame_close(struct frame *f);
  */
 int frame_start(struct frame *f, const struct pipeline_value *value,
 		enum quality quality, uint64_t *decode_ns);
+
+/*
+ * Uses and keeps the entry points of the JPEG, a sample's value of a field,
+ * until the next frame_start().
+ */
+void frame_keep_entries(struct frame *f, struct entry_store *store,
+			uint32_t field, uint64_t id);
 
 /*
  * Starts from an image of frame_cache(), instead of frame_start() and the steps

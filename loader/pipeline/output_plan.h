@@ -50,6 +50,8 @@ struct output_plan {
 	uint64_t cache_size;	   /* bytes; 0: no cache */
 	size_t cache_at;	   /* number of geometries before cache() */
 	struct value_store *cache; /* NULL: no cache */
+	/* Entry points of JPEGs, shared by all plans, not owned. NULL: none. */
+	struct entry_store *entries;
 	bool is_grid;		   /* run it by grid_worker.h */
 	bool is_shared;		   /* another plan owns the store */
 };

@@ -155,6 +155,12 @@ void phases_cache_with(struct phases *p, const struct phases *owner)
 				    owner->phase[0].pipeline);
 }
 
+void phases_keep_entries(struct phases *p, struct entry_store *store)
+{
+	for (size_t i = 0; i < p->count; i++)
+		pipeline_keep_entries(p->phase[i].pipeline, store);
+}
+
 void phases_cached(const struct phases *p, struct value_store_stats *out)
 {
 	pipeline_cached(p->phase[0].pipeline, out);

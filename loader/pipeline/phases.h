@@ -13,6 +13,7 @@
 /* Maximum number of phases. Each phase has separate tables for every output. */
 enum { PHASES_MAX = 64 };
 
+struct entry_store;
 struct jit_options;
 struct log;
 struct phases;
@@ -49,6 +50,8 @@ int phases_cache(struct phases *p, struct log *log);
  * phases_cache(). Close the other phases later.
  */
 void phases_cache_with(struct phases *p, const struct phases *owner);
+/* Does pipeline_keep_entries() for all phases. */
+void phases_keep_entries(struct phases *p, struct entry_store *store);
 void phases_cached(const struct phases *p, struct value_store_stats *out);
 
 /* Returns the pipeline_row_size() of the largest phase. */

@@ -365,6 +365,12 @@ void pipeline_cache_with(struct pipeline *p, const struct pipeline *owner)
 	}
 }
 
+void pipeline_keep_entries(struct pipeline *p, struct entry_store *store)
+{
+	for (size_t i = 0; i < p->num_plans; i++)
+		p->plans[i].entries = store;
+}
+
 void pipeline_cached(const struct pipeline *p, struct value_store_stats *out)
 {
 	struct value_store_stats one;

@@ -15,6 +15,7 @@
 #include "beton/loader.h"
 #include "loader/util/value.h"
 
+struct entry_store;
 struct jit;
 struct log;
 struct value_store_stats;
@@ -115,6 +116,13 @@ int pipeline_cache(struct pipeline *p, struct log *log);
  * pipeline_cache().
  */
 void pipeline_cache_with(struct pipeline *p, const struct pipeline *owner);
+
+/*
+ * Uses and keeps entry points of JPEGs in a store, which must outlive the
+ * pipeline. Without this call the pipeline keeps none. The condition of
+ * pipeline_cache() applies.
+ */
+void pipeline_keep_entries(struct pipeline *p, struct entry_store *store);
 
 /* Sets *out to the totals of all caches of a pipeline. Thread-safe. */
 void pipeline_cached(const struct pipeline *p, struct value_store_stats *out);

@@ -155,6 +155,7 @@ static int start_image(struct pipeline_worker *w, const struct worker_job *job)
 	const struct output_plan *plan = job->plan;
 	struct frame *f = w->frame;
 	const void *kept;
+	int r;
 
 	w->found = plan->cache
 			   ? value_store_get(plan->cache, job->row->id, &kept)
@@ -165,7 +166,11 @@ static int start_image(struct pipeline_worker *w, const struct worker_job *job)
 			return 0;
 		w->found = VALUE_STORE_REFUSED;
 	}
-	return frame_start(f, job->value, plan->quality, job->decode_ns);
+	r = frame_start(f, job->value, plan->quality, job->decode_ns);
+	if (!r)
+		frame_keep_entries(f, plan->entries, plan->out.field,
+				   job->row->id);
+	return r;
 }
 
 /*

@@ -85,7 +85,7 @@ FACE = {
     "fs/zerocopy": "zerocopy peer",
     "fs/mount": "",
     "loader/util": "*",
-    "loader/jpeg": "baseline entry_index huffman_best upsample *>loader/jpeg",
+    "loader/jpeg": "baseline entry_index entry_store huffman_best upsample *>loader/jpeg",
     "loader/jpeg/isa": "",
     "loader/codec": "codec exif index marker png recode structure",
     "loader/resize": "planar resample *>loader/resize axis>loader/grid",
