@@ -189,9 +189,9 @@ def box(x, y, width, color, title, height=BAR):
             '</title></rect>')
 
 
-def drawing(bars, pieces):
-    """A file of so many rows of bars below a head."""
-    height = TOP + bars * (BAR + GAP)
+def drawing(height, pieces):
+    """A file of so many pixels of bars below a head."""
+    height += TOP
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
         f'height="{height}" font-family="sans-serif" font-size="13">',

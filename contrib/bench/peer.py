@@ -10,10 +10,14 @@ rules resized to 224, a flip, ImageNet's normalization, float32, shuffled.
 
 A loader here is a generator of epochs, each an iterable of batches of images
 and labels. None of them should be slower than necessary: workers get one
-thread each, and memory has the layout that suits the loader.
+thread each, and memory has the layout that suits the loader. If a loader can
+leave out an image that it cannot decode, it does, and the batch has no label of
+it.
 """
 import argparse
+import collections
 import contextlib
+import importlib.metadata
 import itertools
 import json
 import math
@@ -22,6 +26,8 @@ import pathlib
 import random
 import sys
 import time
+import traceback
+from typing import Callable, NamedTuple
 
 from common import cpu_s, package
 
@@ -79,9 +85,9 @@ def fast():
 def betonfs(o):
     with package().Loader(o.file, o.batch, seed=1, pipeline=PIPELINE,
                           workers=o.workers, drop_last=False,
-                          batch="tuple") as loader:
+                          on_error="skip") as loader:
         while True:
-            yield loader
+            yield ((b["image"], b["label"][b.valid]) for b in loader)
 
 
 def ffcv(o):
@@ -93,9 +99,12 @@ def ffcv(o):
     from ffcv.transforms import (NormalizeImage, RandomHorizontalFlip, Squeeze,
                                  ToTensor, ToTorchImage)
     torch.set_num_threads(1)
-    # Channels last, as it does by itself: the other layout takes twice as long.
-    loader = Loader(o.file, o.batch, num_workers=o.workers, os_cache=True,
-                    order=OrderOption.RANDOM, drop_last=False, seed=1,
+    # The two settings of its documentation: for data in memory, and for data
+    # on a disk. Channels last, as it does by itself: the other layout takes
+    # twice as long.
+    order = OrderOption.QUASI_RANDOM if o.cold else OrderOption.RANDOM
+    loader = Loader(o.file, o.batch, num_workers=o.workers,
+                    os_cache=not o.cold, order=order, drop_last=False, seed=1,
                     pipelines={
         "image": [RandomResizedCropRGBImageDecoder((SIDE, SIDE)),
                   RandomHorizontalFlip(),
@@ -106,6 +115,14 @@ def ffcv(o):
         yield loader
 
 
+def unless_damaged(load, i):
+    """The sample, or None. Libraries raise several kinds of errors."""
+    try:
+        return load(i)
+    except Exception:
+        return None
+
+
 class Samples:
     def __init__(self, n, load):
         self.n, self.load = n, load
@@ -114,15 +131,23 @@ class Samples:
         return self.n
 
     def __getitem__(self, i):
-        return self.load(i)
+        return unless_damaged(self.load, i)
+
+
+def collate(samples):
+    from torch.utils.data import default_collate
+    return default_collate([s for s in samples if s is not None])
 
 
 def data_loader(o, n, load):
     import torch
     torch.set_num_threads(1)        # workers have one without this
+    load(0)                         # raises if a library does not work
+    processes = {"persistent_workers": True,
+                 "multiprocessing_context": "fork"} if o.workers else {}
     loader = torch.utils.data.DataLoader(
         Samples(n, load), o.batch, shuffle=True, num_workers=o.workers,
-        persistent_workers=True)
+        collate_fn=collate, **processes)
     while True:
         yield loader
 
@@ -148,17 +173,49 @@ def transforms():
         v2.Normalize(MEAN, STD)]), declared
 
 
-def torch(o):
-    from PIL import Image
+def with_transforms(o, decode):
+    """Files that decode(path) decodes, and torchvision's transforms."""
     transform, _kept = transforms()
 
     def load(i):
-        with Image.open(o.jpegs[i]) as image:
-            return transform(image.convert("RGB")), o.labels[i]
+        return transform(decode(o.jpegs[i])), o.labels[i]
     yield from data_loader(o, len(o.jpegs), load)
 
 
-def torch_fast(o):
+def pil(o):
+    from PIL import Image
+
+    def decode(path):
+        with Image.open(path) as image:
+            return image.convert("RGB")
+    yield from with_transforms(o, decode)
+
+
+def torchvision(o):
+    transforms()                    # an import that may need help
+    from torchvision.io import ImageReadMode, decode_jpeg, read_file
+
+    def decode(path):
+        return decode_jpeg(read_file(str(path)), mode=ImageReadMode.RGB)
+    yield from with_transforms(o, decode)
+
+
+def torchcodec(o):
+    from torchcodec.decoders import decode_jpeg
+    yield from with_transforms(o, decode_jpeg)
+
+
+def dataset(o):
+    transform, _kept = transforms()
+    samples = package().Dataset(o.file)
+
+    def load(i):
+        sample = samples[i]
+        return transform(sample["image"]), sample["label"]
+    yield from data_loader(o, len(samples), load)
+
+
+def simplejpeg(o):
     import torch
     sample = fast()
 
@@ -169,14 +226,20 @@ def torch_fast(o):
     yield from data_loader(o, len(o.jpegs), load)
 
 
-def torch_dataset(o):
-    transform, _kept = transforms()
-    dataset = package().Dataset(o.file)
+def albumentations(o):
+    import albumentations as A
+    import cv2
+    import simplejpeg
+    cv2.setNumThreads(0)
+    transform = A.Compose([
+        A.RandomResizedCrop((SIDE, SIDE), SCALE, RATIO), A.HorizontalFlip(),
+        A.Normalize(MEAN, STD), A.ToTensorV2()])
 
     def load(i):
-        sample = dataset[i]
-        return transform(sample["image"]), sample["label"]
-    yield from data_loader(o, len(dataset), load)
+        image = simplejpeg.decode_jpeg(o.jpegs[i].read_bytes(), "RGB",
+                                       fastdct=True)
+        return transform(image=image)["image"], o.labels[i]
+    yield from data_loader(o, len(o.jpegs), load)
 
 
 def dali(o):
@@ -202,7 +265,7 @@ def dali(o):
     def epoch():
         for _ in range(o.steps):
             images, labels = pipeline.run()
-            yield images.as_tensor(), np.asarray(labels.as_tensor())
+            yield images.as_tensor(), np.asarray(labels.as_tensor()).ravel()
     while True:
         yield epoch()
 
@@ -226,9 +289,12 @@ def spdl(o):
 
     def piece(given):
         out, row, some = given
-        for k, i in enumerate(some):
-            sample(o.jpegs[i], out[row + k])
-        return out, [o.labels[i] for i in some]
+
+        def load(k):
+            sample(o.jpegs[some[k]], out[row + k])
+            return o.labels[some[k]]
+        labels = (unless_damaged(load, k) for k in range(PIECE))
+        return out, [label for label in labels if label is not None]
 
     pipeline = (PipelineBuilder().add_source(pieces())
                 .pipe(piece, concurrency=o.workers, output_order="input")
@@ -241,8 +307,34 @@ def spdl(o):
             yield itertools.islice(batches, o.steps)
 
 
-LOADERS = {f.__name__: f for f in (betonfs, torch_dataset, ffcv, torch,
-                                   torch_fast, dali, spdl)}
+class Row(NamedTuple):
+    title: str
+    epochs: Callable
+    option: str             # of `peers`, with the interpreter
+    modules: tuple          # whose versions matter
+    is_able_in_main: bool   # can decode without a thread or process of its own
+
+
+def in_torch(title, epochs, *modules):
+    return Row("DataLoader, " + title, epochs, "torch", ("torch", *modules),
+               True)
+
+
+LOADERS = {row.epochs.__name__: row for row in (
+    Row("betonfs.Loader", betonfs, "torch", ("betonfs",), False),
+    Row("FFCV", ffcv, "ffcv", ("ffcv",), False),
+    Row("DALI, on the CPU", dali, "dali", ("nvidia.dali",), False),
+    Row("SPDL, simplejpeg, OpenCV", spdl, "spdl",
+        ("spdl", "simplejpeg", "cv2"), False),
+    in_torch("simplejpeg, OpenCV", simplejpeg, "simplejpeg", "cv2"),
+    in_torch("simplejpeg, AlbumentationsX", albumentations, "simplejpeg",
+             "albumentations"),
+    in_torch("torchvision", torchvision, "torchvision"),
+    in_torch("torchcodec, torchvision", torchcodec, "torchcodec",
+             "torchvision"),
+    in_torch("PIL, torchvision", pil, "PIL", "torchvision"),
+    in_torch("betonfs.Dataset, torchvision", dataset, "betonfs",
+             "torchvision"))}
 
 
 # --- measuring ---
@@ -265,6 +357,32 @@ def used_s():
     return time.process_time() + sum(map(cpu_s, family()[1:]))
 
 
+def sum_of(file, *names):
+    """The sum of these numbers in /proc/PID/FILE of the family."""
+    out = 0
+    for pid in family():
+        with contextlib.suppress(OSError):
+            for line in pathlib.Path(f"/proc/{pid}/{file}").open():
+                name, _, value = line.partition(":")
+                if name in names:
+                    out += int(value.split()[0])
+    return out
+
+
+def memory():
+    """Bytes of the family without those of files. A page that processes share
+    counts once."""
+    return 1024 * sum_of("smaps_rollup", "Pss_Anon", "Pss_Shmem")
+
+
+def drop(paths):
+    """Drop these files from the page cache. Their pages must be clean."""
+    for path in paths:
+        file = os.open(path, os.O_RDONLY)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(file)
+
+
 def look(images):
     """Figures that reveal whether the work was the same."""
     import numpy as np
@@ -273,23 +391,69 @@ def look(images):
             "mean": float(a.mean()), "std": float(a.std())}
 
 
-def measure(o):
-    rates, images, first = [], 0, None
-    epochs = LOADERS[o.loader](o)
+def version_of(module):
+    if module == "betonfs":
+        return package().__version__
+    try:
+        return importlib.metadata.version(module)
+    except importlib.metadata.PackageNotFoundError:     # of another name
+        return sys.modules[module].__version__
+
+
+def spent():
+    return used_s(), sum_of("io", "read_bytes")
+
+
+def run(o, epochs):
+    """-> per epoch: images, seconds, CPU seconds, bytes from the disk; and the
+    most memory after a batch of the last epoch that does not count, and the
+    figures of the first batch"""
+    out, most, first = [], 0, None
     for number, epoch in zip(range(o.epochs), epochs):
-        if number == o.warm:
-            used = used_s()
-        start, n = time.perf_counter(), 0
-        for batch, labels in epoch:
+        if o.cold and number >= o.warm:
+            drop([o.file, *o.jpegs])
+        n, before, start = 0, spent(), time.perf_counter()
+        for images, labels in epoch:
             n += len(labels)
-            first = first or look(batch)
-        if number >= o.warm:
-            rates.append(n / (time.perf_counter() - start))
-            images += n
-    used = used_s() - used
+            first = first or look(images)
+            if number == o.warm - 1:
+                most = max(most, memory())
+        took = time.perf_counter() - start
+        out.append((n, took, *(b - a for a, b in zip(before, spent()))))
+    return out[o.warm:], most, first
+
+
+def measure(o):
+    row = LOADERS[o.loader]
+    epochs = row.epochs(o)
+    counted, most, first = run(o, epochs)
     epochs.close()
-    return {"images_per_s": rates, "cpu_us_per_image": used / images * 1e6,
-            "first": first}
+    images, _, used, read = map(sum, zip(*counted))
+    size = sum(path.stat().st_size for path in o.jpegs)
+    return {"images_per_s": [n / took for n, took, _, _ in counted],
+            "cpu_us_per_image": used / images * 1e6, "memory": most,
+            "images": images, "wanted": len(counted) * len(o.jpegs),
+            "disk": read / len(counted) / size, "first": first,
+            "versions": {m: version_of(m) for m in row.modules}}
+
+
+def count(o):
+    """How many images of each label an epoch has."""
+    found, stopped = collections.Counter(), None
+    epochs = LOADERS[o.loader].epochs(o)
+    try:
+        for _, labels in next(epochs):
+            found.update(map(int, labels))
+    except ImportError:
+        raise
+    except Exception as e:
+        stopped = f"stops: {reason(e)}"
+    return {"count": found, "stopped": stopped}
+
+
+def reason(error):
+    """Its type and the begin of its message, in a line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:80]}"
 
 
 def parse_arguments():
@@ -299,12 +463,18 @@ def parse_arguments():
     p.add_argument("--batch", type=int, default=256, metavar="N",
                    help="set N samples per batch (default: %(default)s)")
     p.add_argument("--workers", type=int, default=2, metavar="N",
-                   help="use N threads per loader (default: %(default)s)")
+                   help="use N threads or processes; with 0, a DataLoader "
+                   "decodes in the main process (default: %(default)s)")
     p.add_argument("--epochs", type=int, default=4, metavar="N",
                    help="run N epochs (default: %(default)s)")
     p.add_argument("--warm", type=int, default=2, metavar="N",
                    help="do not count the first N epochs (default: "
                    "%(default)s)")
+    p.add_argument("--cold", action="store_true",
+                   help="drop the files from the page cache before each epoch "
+                   "that counts")
+    p.add_argument("--count", action="store_true",
+                   help="print how many images of each label an epoch has")
     o = p.parse_args()
     o.file = o.folder / "data.beton"
     o.jpegs = sorted((o.folder / "jpegs").iterdir())
@@ -316,9 +486,13 @@ def parse_arguments():
 def main():
     o = parse_arguments()
     try:
-        print(json.dumps(measure(o)))
+        found = (count if o.count else measure)(o)
     except ImportError as e:
-        print(json.dumps({"not_here": str(e)}))
+        found = {"not_here": str(e)}
+    except Exception as e:
+        traceback.print_exc()
+        found = {"failed": reason(e)}
+    print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":
