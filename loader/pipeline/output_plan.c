@@ -297,6 +297,26 @@ static void plan_of(struct output_plan *plan)
 	}
 }
 
+/* Whether an operation leaves the bytes of an uncompressed image unchanged. */
+static bool keeps_bytes(const struct node *n)
+{
+	const enum op_kind kind = n->op->kind;
+
+	return (kind == OP_DECODE || kind == OP_DTYPE || kind == OP_LAYOUT) &&
+	       n->type.kind == TYPE_IMAGE && n->type.dtype == DTYPE_U1;
+}
+
+/* Whether the output has the bytes that a fixed-size column of the batch file
+   has. */
+static bool is_plain(const struct chain *chain)
+{
+	for (size_t i = 0; i < chain->num_nodes; i++) {
+		if (!keeps_bytes(&chain->nodes[i]))
+			return false;
+	}
+	return !chain->num_nodes || chain_type(chain)->layout == LAYOUT_HWC;
+}
+
 int output_plan_init(struct output_plan *plan, const struct chain *chain,
 		     const struct pipeline_field *f, const struct diagnostic *c)
 {
@@ -314,7 +334,7 @@ int output_plan_init(struct output_plan *plan, const struct chain *chain,
 	plan->out.field = chain->field;
 	plan_of(plan);
 	plan->out.ragged = type->kind == TYPE_RAGGED;
-	plan->out.plain = !chain->num_nodes;
+	plan->out.plain = is_plain(chain);
 	snprintf(plan->out.dtype, sizeof(plan->out.dtype), "%s",
 		 type->dtype == chain->source.dtype &&
 				 type->kind == chain->source.kind &&

@@ -58,7 +58,7 @@ struct pipeline_output {
 	bool ragged;  /* values joined, of no fixed size: bytes, JSON, lists */
 	bool is_list; /* the number of rows differs between samples */
 	bool is_padded; /* lists, which a batch pads to its longest */
-	bool plain;	/* no operation: where the batch file has a
+	bool plain;	/* the stored bytes: where the batch file has a
 			   column of row_size, that is the output */
 	char dtype[BETON_DTYPE_SIZE];
 	uint32_t ndim; /* of one row */

@@ -301,6 +301,39 @@ static void values_stay_as_they_are_without_operations(void)
 	CHECK(!memcmp(out, pixels, sizeof(pixels)));
 }
 
+static bool is_plain(const char *text)
+{
+	struct pipeline *p;
+	bool plain;
+
+	CHECK(!parse(text, &p));
+	plain = pipeline_output_at(p, 0)->plain;
+	pipeline_close(p);
+	return plain;
+}
+
+/* Then the column of a batch file is the output, without a copy. */
+static void operations_that_change_no_byte_are_left_out(void)
+{
+	static const char *const plain[] = {
+		"image",       "hwc",	     "uint8",
+		"decode(exact)", "chw | hwc", "decode(draft) | uint8 | hwc",
+	};
+	static const char *const changed[] = {
+		"chw", "hwc | chw", "float", "float | uint8", "decode(gray)",
+		"image | flip", "cache(decoded, 1MiB)", "resize(40) | hwc",
+	};
+	uint8_t out[H][W][3];
+
+	for (size_t i = 0; i < ARRAY_LEN(plain); i++) {
+		CHECK(is_plain(plain[i]));
+		run(plain[i], out);
+		CHECK(!memcmp(out, pixels, sizeof(out)));
+	}
+	for (size_t i = 0; i < ARRAY_LEN(changed); i++)
+		CHECK(!is_plain(changed[i]));
+}
+
 static void flip_mirrors_and_chw_transposes(void)
 {
 	static uint8_t mirrored[H][W][3], planar[3][H][W], both[3][H][W];
@@ -953,6 +986,7 @@ int main(void)
 	an_unnamed_field_is_the_only_image();
 	a_word_that_names_a_field_is_the_field();
 	values_stay_as_they_are_without_operations();
+	operations_that_change_no_byte_are_left_out();
 	flip_mirrors_and_chw_transposes();
 	rows_of_odd_widths_are_complete();
 	types_and_layouts_come_in_any_order();
