@@ -8,6 +8,8 @@
 #include "fs/util/bytes.h"
 
 enum {
+	/* The buffer ends at a multiple of its size in the file, because the
+	   kernel copies bytes to an odd offset at less than half the speed. */
 	BUFFER_SIZE = 4 << 20,
 	/* For fewer bytes, a copy within the kernel costs more than it saves.
 	 */
@@ -26,6 +28,18 @@ void pages_fini(struct pages *p)
 	p->buffer = NULL;
 }
 
+/* Returns the offset in the file that follows the buffer's bytes. */
+static uint64_t buffer_end(const struct pages *p)
+{
+	return p->end - p->pending.size;
+}
+
+/* Returns how many more bytes the buffer takes. */
+static size_t buffer_room(const struct pages *p)
+{
+	return BUFFER_SIZE - (size_t)(buffer_end(p) % BUFFER_SIZE);
+}
+
 static int flush_buffer(struct pages *p)
 {
 	size_t size = p->buffered;
@@ -33,15 +47,20 @@ static int flush_buffer(struct pages *p)
 	p->buffered = 0;
 	if (!size)
 		return 0;
-	return output_write(p->file, p->buffer, size,
-			    p->end - p->pending.size - size);
+	return output_write(p->file, p->buffer, size, buffer_end(p) - size);
+}
+
+/* Writes the buffer if its last byte is there. */
+static int flush_full(struct pages *p)
+{
+	return buffer_end(p) % BUFFER_SIZE ? 0 : flush_buffer(p);
 }
 
 /* Reads the beginning of the pending range into the buffer. */
 static int read_pending(struct pages *p)
 {
 	struct pages_range *from = &p->pending;
-	size_t n = (size_t)min_u64(from->size, BUFFER_SIZE - p->buffered);
+	size_t n = (size_t)min_u64(from->size, buffer_room(p));
 	int r = source_read(from->source, p->buffer + p->buffered, n,
 			    from->off);
 
@@ -50,7 +69,7 @@ static int read_pending(struct pages *p)
 	p->buffered += n;
 	from->off += n;
 	from->size -= n;
-	return 0;
+	return flush_full(p);
 }
 
 /* Copies the beginning of the pending range; the buffer is empty. 0 bytes: it
@@ -89,10 +108,8 @@ int pages_settle(struct pages *p)
 {
 	int r = p->pending.size < COPY_MIN ? 0 : copy_most(p);
 
-	while (!r && p->pending.size) {
-		r = p->buffered < BUFFER_SIZE ? 0 : flush_buffer(p);
-		r = r ? r : read_pending(p);
-	}
+	while (!r && p->pending.size)
+		r = read_pending(p);
 	return r;
 }
 
@@ -103,21 +120,36 @@ int pages_flush(struct pages *p)
 	return r ? r : flush_buffer(p);
 }
 
+/* Appends the first bytes: to the buffer, or if it is empty and they fill it,
+   to the file. Returns how many, or an error. */
+static int64_t put_some(struct pages *p, const uint8_t *bytes, uint64_t size)
+{
+	size_t n = (size_t)min_u64(size, buffer_room(p));
+	int r;
+
+	if (!p->buffered && n == BUFFER_SIZE) {
+		r = output_write(p->file, bytes, n, p->end);
+		p->end += n;
+		return r ? r : (int64_t)n;
+	}
+	memcpy(p->buffer + p->buffered, bytes, n);
+	p->buffered += n;
+	p->end += n;
+	r = flush_full(p);
+	return r ? r : (int64_t)n;
+}
+
 int pages_put(struct pages *p, const void *bytes, uint64_t size)
 {
+	const uint8_t *at = bytes;
 	int r = pages_settle(p);
+	int64_t n;
 
-	if (!r && p->buffered + size > BUFFER_SIZE)
-		r = flush_buffer(p);
-	if (r)
-		return r;
-	if (size > BUFFER_SIZE) {
-		r = output_write(p->file, bytes, size, p->end);
-	} else {
-		memcpy(p->buffer + p->buffered, bytes, size);
-		p->buffered += size;
+	for (; !r && size; size -= (uint64_t)n, at += n) {
+		n = put_some(p, at, size);
+		if (n < 0)
+			return (int)n;
 	}
-	p->end += size;
 	return r;
 }
 
