@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "fs/util/stream_copy.h"
 
 int step_open(const struct step_plan *plan, struct step **out)
 {
@@ -403,9 +404,14 @@ static int run_column(struct step *s, uint32_t i,
 		      const struct pipeline_output *o, uint32_t row,
 		      const struct batch_view_value *v)
 {
-	if (s->input.shared)
-		memcpy(s->outputs[i].rows + row * o->row_size, v->bytes,
-		       o->row_size);
+	uint8_t *to = s->outputs[i].rows + row * o->row_size;
+
+	if (!s->input.shared)
+		return 0;
+	if (s->tensors[i].size >= STREAM_COPY_MIN)
+		stream_copy(to, v->bytes, o->row_size);
+	else
+		memcpy(to, v->bytes, o->row_size);
 	return 0;
 }
 
