@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "fs/files/outfile.h"
+#include "fs/files/read_buffer.h"
 #include "fs/net/url.h"
 #include "fs/source/open.h"
 #include "fs/util/bytes.h"
@@ -159,7 +160,7 @@ static int scan_piece(struct scan *s, uint64_t off, uint8_t *buf)
 static void *scan_pieces(void *arg)
 {
 	struct scan *s = arg;
-	cleanup_free uint8_t *buf = malloc(PIECE);
+	cleanup_free uint8_t *buf = read_buffer_alloc(PIECE);
 	int r = buf ? 0 : -ENOMEM, none = 0;
 	uint64_t piece;
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/files/read_buffer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/workqueue.h"
 #include "loader/tools/fsck/sums.h"
@@ -313,7 +314,7 @@ static int read_segment(struct content *c, struct segment *s)
 	if (s->room < size) {
 		free(s->bytes);
 		s->room = max_u64(size, c->size);
-		s->bytes = malloc(s->room);
+		s->bytes = read_buffer_alloc(s->room);
 		if (!s->bytes) {
 			s->room = 0;
 			return -ENOMEM;

@@ -7,21 +7,20 @@
 #include <unistd.h>
 
 #include "fs/util/bytes.h"
+#include "fs/files/read_buffer.h"
 #include "fs/util/cleanup.h"
 #include "loader/tools/input/input.h"
 
-/* The kernel reads to an odd address at less than half the speed. Takes more
-   than requested, because files differ in size. */
+/* Takes more than requested, because files differ in size. */
 int input_reserve(struct input_memory *memory, size_t size)
 {
-	enum { ALIGN = 64, MORE = 1 << 20 };
-	size_t more = (size_t)min_u64(size / 4, MORE) + 1;
-	size_t room = align_up(size + more, ALIGN);
+	enum { MORE = 1 << 20 };
+	size_t room = size + (size_t)min_u64(size / 4, MORE) + 1;
 
 	if (size < memory->room)
 		return 0;
 	free(memory->bytes);
-	memory->bytes = size < room ? aligned_alloc(ALIGN, room) : NULL;
+	memory->bytes = size < room ? read_buffer_alloc(room) : NULL;
 	memory->room = memory->bytes ? room : 0;
 	return memory->bytes ? 0 : -ENOMEM;
 }
