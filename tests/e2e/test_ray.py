@@ -224,6 +224,8 @@ def test_without_makers_the_trainer_makes_all(cluster, data, whole):
     assert found["longest_s"] < 2.0
     assert found["stats"]["makers"] == 0 and found["stats"]["here"] > 0
     assert sum("put aside" in line for line in found["lines"]) == 2
+    assert any(re.match(r"WARNING the maker process \d+ on [\d.]+ was lost: .*: this "
+                        "machine makes all batches", line) for line in found["lines"])
     assert not [x for x in found["lines"] if x.startswith("ERROR")]
 
 
@@ -325,14 +327,18 @@ def test_without_a_cluster_the_error_says_how_to_start_one(alone, data):
 def test_makers_that_cannot_open_the_dataset_are_put_aside(cluster, data, whole):
     # Makers have another working directory.
     name = pathlib.Path(data)
+    before = len((cluster.folder / "stderr").read_text())
     found = cluster.run("only_here", f"/proc/self/cwd/{name.name}", cwd=name.parent)
     print(found["lines"])
     assert found["batches"] == whole
     aside = [line for line in found["lines"] if "put aside" in line]
     assert len(aside) == 2
     for line in aside:
-        assert re.fullmatch(r"WARNING a maker is put aside: \[Errno 2\] \S+p\.beton: "
-                            "No such file or directory", line), line
+        assert re.fullmatch(r"WARNING a maker is put aside, process \d+ on [\d.]+: "
+                            r"\[Errno 2\] \S+p\.beton: No such file or directory",
+                            line), line
+    # Ray prints nothing of its own.
+    assert "Traceback" not in (cluster.folder / "stderr").read_text()[before:]
     assert found["stats"]["batches"] == 0 and not found["makers"]
 
 
@@ -414,5 +420,7 @@ def test_the_groups_of_kuberay_fit():
         volumes = {v["name"] for v in pod.get("volumes", ())}
         for container in pod["containers"]:
             assert {m["name"] for m in container.get("volumeMounts", ())} <= volumes
-    guide = (CLUSTER.parent / "docs/guides/ray.md").read_text()
-    assert '{"ray.io/node-group": "makers"}' in guide
+    # Only the makers' nodes offer CPUs, so that makers need no selector.
+    assert "num-cpus" not in groups["makers"]["rayStartParams"]
+    assert len({g["template"]["spec"]["serviceAccountName"]
+                for g in groups.values()}) == 1

@@ -14,7 +14,7 @@ import os
 import socket
 import threading
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import ray
 
@@ -66,24 +66,40 @@ class MakerLoader(_Loader):
                 self._core.tell()
 
 
+class Address(NamedTuple):
+    """Where a maker is."""
+    host: str
+    port: int
+    process: int
+    why: str        # it cannot make batches; "" if it can
+
+    def __str__(self) -> str:
+        return f"process {self.process} on {self.host}"
+
+
 class Maker:
     """An actor. It opens the dataset with the arguments of a Loader, and serves
     the trainer that has its key."""
 
     def __init__(self, arguments: dict[str, Any], key: bytes) -> None:
         self._key = key
-        self._loader = MakerLoader(**arguments)
+        self._why = ""
+        self._server = socket.create_server((ray.util.get_node_ip_address(), 0))
+        try:
+            self._loader = MakerLoader(**arguments)
+        except Exception as e:
+            # If it were raised, Ray would print dozens of lines, again and again.
+            self._why = str(e) or type(e).__name__
+            return
         self._lock = threading.Lock()       # guards self._trainer
         self._trainer: socket.socket | None = None
         self._busy = threading.Lock()       # held while a trainer is served
         self._guests = threading.Semaphore(_GUESTS_MAX)
-        self._server = socket.create_server((ray.util.get_node_ip_address(), 0))
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def address(self) -> tuple[str, int, int]:
-        """The address and port of the socket, and the process ID."""
+    def address(self) -> Address:
         host, port = self._server.getsockname()[:2]
-        return str(host), int(port), os.getpid()
+        return Address(str(host), int(port), os.getpid(), self._why)
 
     def _accept(self) -> None:
         while True:

@@ -18,7 +18,7 @@ import ray
 
 from .. import _beton
 from .._checks import shown
-from ._maker import KEY_SIZE, Maker, tune
+from ._maker import KEY_SIZE, Address, Maker, tune
 
 _log = logging.getLogger("betonfs")
 
@@ -30,7 +30,7 @@ _PATIENCE = 10.0
 _SILENCE = 8.0
 # Options of an actor that choose its node.
 _PLACING = ("scheduling_strategy", "label_selector", "placement_group")
-# Seconds after which makers without a node are reported.
+# Seconds after which makers that have not started are reported.
 _PENDING = 15.0
 # The longest delay, in seconds, before a maker that failed several times without
 # a batch is linked again.
@@ -65,6 +65,8 @@ def maker_class(options: object) -> tuple[Any, int]:
     own = {"num_cpus": 1, "max_restarts": -1, "max_task_retries": -1,
            **placing, **options}
     try:
+        if "name" in options:
+            raise ValueError('"name" would be the same for all makers')
         made = ray.remote(Maker).options(**own)
         return made, max(1, int(own["num_cpus"] or 1))
     except (TypeError, ValueError) as e:
@@ -82,7 +84,7 @@ class Team:
         self._ended = threading.Event()
         self._actors: list[Any] = []
         self._threads: list[threading.Thread] = []
-        self._linked = 0            # makers that were linked at least once
+        self._started = 0           # makers that had an address at least once
         self._class, workers = actors
         self._arguments = {**arguments, "workers": workers}
         for _ in range(1 if makers == "auto" else int(makers)):
@@ -122,21 +124,22 @@ class Team:
 
     # --- one maker ---
 
-    def _address(self, actor: Any) -> tuple[str, int, int] | None:
-        """Wait until the maker has a node. None: the team or Ray has ended."""
+    def _address(self, actor: Any) -> Address | None:
+        """Wait until the maker has started. None: the team or Ray has ended."""
         if not ray.is_initialized():
             return None
         # Not ray.wait(), because after ray.shutdown() it starts a cluster.
         wanted = actor.address.remote().future()
         while not self._ended.is_set() and ray.is_initialized():
             try:
-                found: tuple[str, int, int] = wanted.result(_TICK)
+                found: Address = wanted.result(_TICK)
                 return found
             except TimeoutError:
                 pass
         return None
 
-    def _link(self, address: tuple[str, int, int]) -> None:
+    def _link(self, address: Address) -> None:
+        _log.info("the maker %s joins", address)
         with socket.create_connection(address[:2], _PATIENCE) as connection:
             tune(connection)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT,
@@ -152,23 +155,28 @@ class Team:
     def _run(self, actor: Any) -> None:
         """Keep the maker linked."""
         failures, before, is_new = 0, 0, True
+        address: Address | None = None
         while not self._ended.is_set():
             try:
                 address = self._address(actor)
                 if address is None:
                     return
-                self._linked += is_new
+                self._started += is_new
                 is_new = False
+                if address.why:
+                    self._put_aside(actor, address, address.why)
+                    return
                 before = self._batches()
                 self._link(address)
             except Exception as e:
                 if self._ended.is_set() or self._core.closed:
                     return
                 if self._is_useless(e):
-                    self._put_aside(actor, e)
+                    self._started += is_new
+                    self._put_aside(actor, address, self._reason(e))
                     return
                 failures = 0 if self._batches() > before else failures + 1
-                _log.info("a maker was lost: %s", e)
+                self._report_lost(address, e, failures < 2)
             self._ended.wait(min(_TICK * 2**min(failures, 10), _DELAY_MAX))
 
     @staticmethod
@@ -177,11 +185,24 @@ class Team:
                                   ray.exceptions.ActorDiedError)) or \
             getattr(error, "errno", 0) in (errno.EPROTO, errno.EREMOTEIO)
 
-    def _put_aside(self, actor: Any, error: Exception) -> None:
+    @staticmethod
+    def _reason(error: Exception) -> str:
         text = str(getattr(error, "cause", None) or error).strip()
         # The last line of a traceback, without the name of the error's class.
-        line = re.sub(r"^[\w.]+: ", "", text.splitlines()[-1])
-        _log.warning("a maker is put aside: %s", line)
+        return re.sub(r"^[\w.]+: ", "", text.splitlines()[-1])
+
+    def _report_lost(self, address: Address | None, error: Exception,
+                     is_news: bool) -> None:
+        left = int(self._core.stats()["makers"]["makers"])
+        _log.log(logging.INFO if left or not is_news else logging.WARNING,
+                 "the maker %s was lost: %s: %s", address or "without an address",
+                 error, f"{left} are left" if left else
+                 "this machine makes all batches until a maker joins")
+
+    @staticmethod
+    def _put_aside(actor: Any, address: Address | None, why: str) -> None:
+        _log.warning("a maker is put aside%s: %s",
+                     f", {address}" if address else "", why)
         try:
             ray.kill(actor)
         except Exception as e:
@@ -190,12 +211,13 @@ class Team:
     # --- their number ---
 
     def _report_pending(self) -> None:
-        if self._ended.wait(_PENDING) or self._linked >= len(self._actors):
+        if self._ended.wait(_PENDING) or self._started >= len(self._actors):
             return
         _log.warning(
-            "%d of %d makers wait for a node with free CPUs: the batches come "
-            "from the others and from this machine",
-            len(self._actors) - self._linked, len(self._actors))
+            "%d of %d makers have not started: either Ray still starts them, or no "
+            "node has what they ask for, see `ray status`; %s makes their batches",
+            len(self._actors) - self._started, len(self._actors),
+            "another maker or this machine" if self._started else "this machine")
 
     def _grow(self) -> None:
         """Ask for one more maker as long as the trainer waits and each one more
@@ -203,7 +225,7 @@ class Team:
         rate = 0.0
         while not self._ended.is_set() and len(self._actors) < _AUTO_MAX:
             waits, now = self._look()
-            if self._linked < len(self._actors) or waits <= _WAITS:
+            if self._started < len(self._actors) or waits <= _WAITS:
                 continue
             if now <= rate * _GAIN:
                 _log.info("makers: %d; one more does not help, so the network "
