@@ -489,6 +489,7 @@ static int start_loader(struct beton_loader *l, const char *path,
 			    .processes = local_processes(),
 			    .cold_size = o->cold_size ? o->cold_size
 						      : CACHE_COLD_AUTO },
+		.workers = l->workers,
 		.verify = o->verify,
 		.rank = o->rank,
 		.world_size = o->world_size ? o->world_size : 1,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/engine/batch.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "fs/engine/batch_place.h"
+#include "fs/engine/team.h"
 #include "fs/memory/budget.h"
 #include "fs/order/order.h"
 #include "fs/util/bytes.h"
@@ -20,6 +22,10 @@ enum {
 	CELLS_MAX = 1 << 24,
 	/* Milliseconds that a layout waits for memory. */
 	WAIT_MS = 2000,
+	/* Bytes that a team copies as one part: longer than waking a thread
+	   takes, and short, so that its threads end at about the same time. */
+	PART_BYTES = 4 << 20,
+	PARTS_MAX = 256,
 };
 
 /* --- segments at an offset --- */
@@ -431,32 +437,107 @@ void batch_put(struct batch **batch)
 	free(b);
 }
 
-struct marks {
-	const struct batch *batch;
-	uint8_t *bytes;
-	bool any;
+/* --- collating --- */
+
+/* A payload that could not be read. */
+struct failure {
+	uint64_t at; /* offset of the sample's error in the file */
+	uint32_t error;
 };
 
-static void mark_failed(void *arg, const struct segment *s, int error)
-{
-	struct marks *m = arg;
-	const struct beton_batch_field *d = &m->batch->columns[s->field].desc;
+/* One call of batch_collate(), whose parts are ranges of the file. */
+struct collation {
+	const struct batch *batch;
+	uint8_t *bytes;
+	unsigned parts;
+	pthread_mutex_t lock; /* guards the members below */
+	int result;
+	struct failure *failures;
+	size_t num_failures;
+	size_t room;
+};
 
-	store32(m->bytes + d->error_off + 4 * (uint64_t)s->index,
-		(uint32_t)-error);
-	m->any = true;
+static void note_result(struct collation *c, int r)
+{
+	scoped_lock(&c->lock);
+	if (!c->result)
+		c->result = r;
 }
 
-int batch_collate(const struct batch *b, void *buf, bool *failed)
+/* The part of the file with the errors may be written after this call. */
+static void note_failure(void *arg, const struct segment *s, int error)
 {
-	struct marks marks = { b, buf, false };
-	ssize_t n = vfile_read(&b->vfile, buf, b->vfile.size, 0, mark_failed,
-			       &marks);
+	struct collation *c = arg;
+	const struct beton_batch_field *d = &c->batch->columns[s->field].desc;
+	struct failure *more;
+
+	scoped_lock(&c->lock);
+	more = c->failures;
+	if (c->num_failures == c->room) {
+		more = realloc(c->failures,
+			       (2 * c->room + 16) * sizeof(*more));
+		if (!more) {
+			c->result = -ENOMEM;
+			return;
+		}
+		c->failures = more;
+		c->room = 2 * c->room + 16;
+	}
+	more[c->num_failures++] = (struct failure){
+		d->error_off + 4 * (uint64_t)s->index, (uint32_t)-error
+	};
+}
+
+/* Returns where a part begins: with a whole payload, so that no two parts read
+   one. */
+static uint64_t part_begin(const struct collation *c, unsigned part)
+{
+	const struct vfile *file = &c->batch->vfile;
+	uint64_t at = file->size / c->parts * part;
+	struct segment s;
+
+	if (part == c->parts)
+		return file->size;
+	if (!part)
+		return 0;
+	file->segment_at(file, at, &s);
+	return s.kind == SEGMENT_RANGE ? s.start : at;
+}
+
+static void collate_part(void *arg, unsigned part)
+{
+	struct collation *c = arg;
+	uint64_t begin = part_begin(c, part), end = part_begin(c, part + 1);
+	ssize_t n = end > begin ? vfile_read(&c->batch->vfile,
+					     c->bytes + begin, end - begin,
+					     begin, note_failure, c)
+				: 0;
 
 	if (n < 0)
-		return (int)n;
-	*failed = marks.any;
-	return 0;
+		note_result(c, (int)n);
+}
+
+int batch_collate(const struct batch *b, struct team *team, void *buf,
+		  bool *failed)
+{
+	struct collation c = {
+		.batch = b,
+		.bytes = buf,
+		.parts = 1,
+	};
+
+	if (team)
+		c.parts += (unsigned)min_u64(PARTS_MAX - 1,
+					     b->vfile.size / PART_BYTES);
+
+	pthread_mutex_init(&c.lock, NULL);
+	team_run(team, collate_part, &c, c.parts);
+	pthread_mutex_destroy(&c.lock);
+	for (size_t i = 0; i < c.num_failures; i++)
+		store32(c.bytes + c.failures[i].at, c.failures[i].error);
+	free(c.failures);
+	*failed = c.num_failures;
+	return c.result;
 }
 
 uint64_t batch_marks(const struct batch *b, const void *bytes)

@@ -22,6 +22,7 @@ struct batch_column {
 };
 
 struct budget;
+struct team;
 
 /* Identifies a batch. */
 struct batch_key {
@@ -71,9 +72,11 @@ void batch_get(struct batch *batch);
 /* Drops a reference and sets the caller's pointer to NULL. Takes NULL. */
 void batch_put(struct batch **batch);
 
-/* Reads the whole file into `buf`, of vfile.size bytes. If a payload cannot be
-   read, it becomes zeros, the sample has an error, and *failed is true. */
-int batch_collate(const struct batch *batch, void *buf, bool *failed);
+/* Reads the whole file into `buf`, of vfile.size bytes. A team, unless NULL,
+   helps with a large file. If a payload cannot be read, it becomes zeros, the
+   sample has an error, and *failed is true. */
+int batch_collate(const struct batch *batch, struct team *team, void *buf,
+		  bool *failed);
 
 /* Returns a hash of the errors in `bytes`, the content of a batch file. Never
    0. Two sets of errors have the same hash with probability 2^-64. */

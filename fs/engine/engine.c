@@ -8,6 +8,7 @@
 
 #include "fs/engine/lane.h"
 #include "fs/engine/pool.h"
+#include "fs/engine/team.h"
 #include "fs/memory/memory.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -90,6 +91,8 @@ struct engine {
 	size_t num_datasets;
 	atomic_uint_fast64_t direct;
 	struct counters collation;
+	unsigned helpers;
+	struct team *team;    /* NULL: none */
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t queued;
 	pthread_cond_t finished; /* a ticket is done */
@@ -303,7 +306,7 @@ static int collate_batch(void *arg, const struct batch *batch, void *buf,
 	int r;
 
 	plan_fetch(e->plan, batch);
-	r = batch_collate(batch, buf, &failed);
+	r = batch_collate(batch, e->team, buf, &failed);
 	count_collation(e, batch, (uint64_t)(clock_ns() - begin));
 	plan_done(e->plan, batch);
 	if (!r)
@@ -827,6 +830,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
 		return -ENOMEM;
 	e->log = options->log;
 	e->trace = options->trace;
+	e->helpers = options->helpers;
 	e->lanes.width = options->threads ? options->threads : THREADS_DEFAULT;
 	e->prefetch = (unsigned)min_u64(options->prefetch, PREFETCH_MAX);
 	pthread_mutex_init(&e->lock, NULL);
@@ -877,6 +881,8 @@ int engine_start(struct engine *e)
 
 	if (e->cache)
 		r = plan_start(e->plan, e->cache, e->choice.cache_size);
+	if (!r && e->helpers)
+		r = team_open(e->helpers, &e->team);
 	return r ? r : start_threads(e);
 }
 
@@ -890,6 +896,7 @@ void engine_stop(struct engine *e)
 	pthread_mutex_unlock(&e->lock);
 	for (; e->num_threads; e->num_threads--)
 		pthread_join(e->threads[e->num_threads - 1], NULL);
+	team_close(steal(e->team));
 	if (e->plan)
 		plan_stop(e->plan);
 }

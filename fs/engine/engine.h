@@ -27,6 +27,8 @@ struct engine_options {
 	/* Threads that work for one user on one dataset at a time (default: 2).
 	   If other users or datasets wait, the engine starts more. */
 	unsigned threads;
+	/* Threads that help with collating large batches (default: none). */
+	unsigned helpers;
 	/* Prefetch depth: batches that are collated before readers request
 	   them; 0: none. */
 	unsigned prefetch;

@@ -42,6 +42,8 @@ struct feed_options {
 	const char *delivery;
 	/* For a file's engine. */
 	struct cache_choice choice;
+	/* Threads of the loader, as many as may copy a batch; 0: one. */
+	uint32_t workers;
 	/* How URLs are read. NULL: the defaults. */
 	const struct source_options *storage;
 	/* Compare what is read with checksums. A mount must have been mounted

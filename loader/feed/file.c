@@ -16,6 +16,9 @@
 /* The part of the memory limit that entry points may take. */
 enum { ENTRIES_PART = 16 };
 
+/* Copying a batch is bound by the memory, which few CPUs use up. */
+enum { HELPERS_MAX = 3 };
+
 struct file_feed {
 	struct feed base;
 	struct engine *engine;
@@ -120,6 +123,8 @@ static int file_open(const char *path, const struct feed_options *o,
 		.log = o->log,
 		.trace = o->trace,
 		.threads = 1,
+		.helpers = (unsigned)min_u64(HELPERS_MAX,
+					     o->workers ? o->workers - 1 : 0),
 		.choice = o->choice,
 		.num_datasets = 1,
 	};

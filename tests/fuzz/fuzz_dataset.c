@@ -71,7 +71,7 @@ static void check_batch(const struct batch *b)
 	struct batch_view v;
 	bool failed;
 
-	MUST(bytes && !batch_collate(b, bytes, &failed));
+	MUST(bytes && !batch_collate(b, NULL, bytes, &failed));
 	MUST(!batch_view_init(&v, bytes, b->vfile.size, why));
 	for (uint32_t f = 0; f < v.header->num_fields; f++) {
 		for (uint32_t row = 0; row < v.header->num_samples; row++)

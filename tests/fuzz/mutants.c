@@ -111,7 +111,7 @@ static void add_batch(struct run *run, struct dataset *ds)
 		.is_batch = true,
 	};
 	o->bytes = malloc(o->size);
-	MUST(o->bytes && !batch_collate(b, o->bytes, &failed));
+	MUST(o->bytes && !batch_collate(b, NULL, o->bytes, &failed));
 	batch_put(&b);
 	run->num_files++;
 }

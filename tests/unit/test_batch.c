@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "fs/engine/batch.h"
+#include "fs/engine/team.h"
 #include "fs/order/order.h"
 #include "fs/order/spec_text.h"
 #include "loader/feed/batch_view.h"
@@ -41,14 +42,20 @@ static struct batch *open_batch(struct dataset *ds, const struct spec *spec,
 }
 
 /* The caller's; aligned as a view wants it. */
-static uint8_t *collate(const struct batch *b, bool *failed)
+static uint8_t *collate_by(struct team *team, const struct batch *b,
+			   bool *failed)
 {
 	uint8_t *bytes = aligned_alloc(64, align_up(b->vfile.size, 64));
 
 	CHECK(bytes);
 	memset(bytes, 0xaa, b->vfile.size);
-	CHECK(!batch_collate(b, bytes, failed));
+	CHECK(!batch_collate(b, team, bytes, failed));
 	return bytes;
+}
+
+static uint8_t *collate(const struct batch *b, bool *failed)
+{
+	return collate_by(NULL, b, failed);
 }
 
 static struct batch_view view_of(const struct batch *b, const uint8_t *bytes)
@@ -312,6 +319,46 @@ static void values_that_cannot_be_read_are_marked_when_collated(void)
 	unlink(path);
 }
 
+static void check_team(struct team *team, const struct batch *b, bool fails)
+{
+	bool alone, together;
+	uint8_t *a = collate(b, &alone), *t = collate_by(team, b, &together);
+
+	CHECK(alone == fails && together == fails);
+	CHECK(!memcmp(a, t, b->vfile.size));
+	free(a);
+	free(t);
+}
+
+/* Also the marks of samples that cannot be read. */
+static void a_team_makes_the_same_file(void)
+{
+	enum { MANY = 60000 };
+	char path[] = "/tmp/test_batch.XXXXXX";
+	struct team *team;
+	struct dataset *ds;
+	struct value middle;
+	struct spec spec;
+	struct batch *b;
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0 && !team_open(3, &team));
+	close(fd);
+	made_write(path, MANY);
+	CHECK(!dataset_open(path, NULL, NULL, &ds));
+	spec = spec_of(ds, "order=random,batch=60000");
+	b = open_batch(ds, &spec, 0, 0);
+	CHECK(b->vfile.size > 16 << 20);
+	check_team(team, b, false);
+	CHECK(!dataset_value_at(ds, MADE_JPG, MANY - 100, &middle));
+	CHECK(!truncate(path, (off_t)middle.off));
+	check_team(team, b, true);
+	batch_put(&b);
+	dataset_close(ds);
+	team_close(team);
+	unlink(path);
+}
+
 static void samples_whose_records_cannot_be_read_are_marked(void)
 {
 	char path[] = "/tmp/test_batch.XXXXXX";
@@ -347,6 +394,7 @@ int main(void)
 	references_are_counted();
 	hurt_pointers_mark_their_rows_alone();
 	values_that_cannot_be_read_are_marked_when_collated();
+	a_team_makes_the_same_file();
 	samples_whose_records_cannot_be_read_are_marked();
 	return 0;
 }

@@ -25,7 +25,7 @@ static void make_good(void)
 	size = b->vfile.size;
 	good = aligned_alloc(64, align_up(size, 64));
 	hurt = aligned_alloc(64, align_up(size, 64));
-	CHECK(good && hurt && !batch_collate(b, good, &failed));
+	CHECK(good && hurt && !batch_collate(b, NULL, good, &failed));
 	memcpy(hurt, good, size);
 	batch_put(&b);
 	dataset_close(ds);

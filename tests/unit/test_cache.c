@@ -144,7 +144,7 @@ static void read_as(struct fixture *f, const struct spec *spec, uint64_t epoch,
 	CHECK(!batch_open(&key, NULL, &b));
 	plan_fetch(f->plan, b);
 	bytes = malloc(b->vfile.size);
-	CHECK(bytes && !batch_collate(b, bytes, &failed) && !failed);
+	CHECK(bytes && !batch_collate(b, NULL, bytes, &failed) && !failed);
 	check_batch(b, bytes);
 	plan_done(f->plan, b);
 	free(bytes);

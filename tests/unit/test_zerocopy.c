@@ -133,7 +133,7 @@ static void check_bytes(const struct fixture *f, uint64_t epoch, uint64_t batch,
 			  NULL, &b));
 	CHECK(acquired->size == b->vfile.size);
 	bytes = malloc(acquired->size);
-	CHECK(bytes && !batch_collate(b, bytes, &failed));
+	CHECK(bytes && !batch_collate(b, NULL, bytes, &failed));
 	CHECK(!memcmp(bytes, acquired->bytes, acquired->size));
 	free(bytes);
 	batch_put(&b);
