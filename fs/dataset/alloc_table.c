@@ -354,6 +354,32 @@ int alloc_size(const struct alloc *a, uint64_t off, uint64_t *size)
 	return 0;
 }
 
+static bool is_stride_cached(const struct alloc *a, const struct run *run,
+			     uint64_t stride)
+{
+	uint8_t bytes[ALLOC_STRIDE * FORMAT_ENTRY_SIZE];
+	uint64_t first, n = stride_entries(run, stride, &first);
+
+	return !source_read_cached(a->source, bytes, n * FORMAT_ENTRY_SIZE,
+				   a->format->table_off +
+					   first * FORMAT_ENTRY_SIZE);
+}
+
+bool alloc_is_at_hand(const struct alloc *a, uint64_t off)
+{
+	bool is_at_hand = true;
+	uint64_t below;
+
+	for (size_t i = 0; i < a->num_runs && !a->extents && is_at_hand; i++) {
+		if (off < a->runs[i].low || off > a->runs[i].high)
+			continue;
+		below = strides_below(a, &a->runs[i], off);
+		is_at_hand =
+			!below || is_stride_cached(a, &a->runs[i], below - 1);
+	}
+	return is_at_hand;
+}
+
 void alloc_prefetch(const struct alloc *a, uint64_t off)
 {
 	uint64_t below, first, n;
@@ -366,7 +392,8 @@ void alloc_prefetch(const struct alloc *a, uint64_t off)
 			continue;
 		n = stride_entries(&a->runs[i], below - 1, &first);
 		source_prefetch(a->source,
-				a->format->table_off + first * FORMAT_ENTRY_SIZE,
+				a->format->table_off +
+					first * FORMAT_ENTRY_SIZE,
 				n * FORMAT_ENTRY_SIZE);
 	}
 }

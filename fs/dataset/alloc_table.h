@@ -50,6 +50,10 @@ int alloc_size(const struct alloc *alloc, uint64_t off, uint64_t *size);
 /* Requests the entries that alloc_size() is about to read, without waiting. */
 void alloc_prefetch(const struct alloc *alloc, uint64_t off);
 
+/* Returns whether alloc_size() answers from memory, for callers that must not
+   wait. */
+bool alloc_is_at_hand(const struct alloc *alloc, uint64_t off);
+
 /* Returns the number of reads that alloc_size() may need; 0: the table is in
    memory. */
 size_t alloc_reads(const struct alloc *alloc);

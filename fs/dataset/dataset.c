@@ -28,6 +28,8 @@ enum {
 	PROBE_ENTRIES = (1 << 20) / FORMAT_ENTRY_SIZE,
 	/* More look-ups would take longer than reading the whole table. */
 	PROBES_MAX = 8,
+	/* Longer records are always read by threads that may wait. */
+	RECORD_MAX = 4096,
 };
 
 static int read_format(struct dataset *ds)
@@ -640,6 +642,54 @@ int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,
 	int r = record ? dataset_records(ds, sample, 1, record) : -ENOMEM;
 
 	return r ? r : dataset_value_alone(ds, field, sample, record, out);
+}
+
+/* Returns whether the size of an allocation is in memory. Another thread may
+   hold the lock while it reads the table. */
+static bool is_size_at_hand(struct dataset *file, uint64_t off)
+{
+	const struct alloc *alloc;
+	int error;
+
+	if (pthread_mutex_trylock(&file->lock))
+		return false;
+	alloc = file->alloc;
+	error = file->alloc_error;
+	pthread_mutex_unlock(&file->lock);
+	return alloc ? alloc_is_at_hand(alloc, off) : error;
+}
+
+static bool are_sizes_at_hand(struct dataset *file, const uint8_t *record)
+{
+	const struct format *f = &file->format;
+	const char *why;
+	struct value v;
+
+	for (uint32_t i = 0; i < f->num_fields; i++) {
+		const struct field *field = &f->fields[i];
+
+		if (field_is_image(field) && !field->unusable &&
+		    !field->type->view(field, record + field->meta_off, &v,
+				       &why) &&
+		    v.size == VALUE_SIZE_IN_TABLE &&
+		    !is_size_at_hand(file, v.off))
+			return false;
+	}
+	return true;
+}
+
+bool dataset_is_at_hand(struct dataset *ds, uint64_t sample)
+{
+	const struct dataset_part *part = dataset_part_of(ds, sample);
+	struct dataset *file = part ? part->ds : ds;
+	uint8_t record[RECORD_MAX];
+	uint64_t n;
+
+	if (sample >= ds->format.samples || ds->format.itemsize > RECORD_MAX ||
+	    source_read_cached(ds->source, record, ds->format.itemsize,
+			       dataset_record_at(ds, sample, &n)))
+		return false;
+	return are_sizes_at_hand(file, record);
 }
 
 /* Requests the entries of the allocation table that the values of a sample

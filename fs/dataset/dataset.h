@@ -155,6 +155,10 @@ int dataset_value_alone(struct dataset *ds, uint32_t field, uint64_t sample,
 int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,
 		     struct value *out);
 
+/* Returns whether dataset_records() and dataset_value() of the sample need
+   neither wait nor read anything that is not in memory. */
+bool dataset_is_at_hand(struct dataset *ds, uint64_t sample);
+
 /*
  * Requests what dataset_records() and dataset_value() are about to read for
  * some samples, so that a remote source needs two round trips for all of them.

@@ -194,3 +194,44 @@ ssize_t vfile_read(const struct vfile *file, void *buf, size_t size,
 		r = collected;
 	return r ? r : (ssize_t)(end - off);
 }
+
+static int read_segment_cached(const struct vfile *file,
+			       const struct segment *s, void *buf, size_t size,
+			       uint64_t skip)
+{
+	switch (s->kind) {
+	case SEGMENT_LITERAL:
+		memcpy(buf, (const char *)s->literal + skip, size);
+		return 0;
+	case SEGMENT_ZERO:
+		memset(buf, 0, size);
+		return 0;
+	case SEGMENT_RANGE:
+		if (s->is_payload && file->ds->payloads)
+			return -EAGAIN;
+		return source_read_cached(file->ds->source, buf, size,
+					  s->off + skip);
+	default:
+		return -EAGAIN;
+	}
+}
+
+ssize_t vfile_read_cached(const struct vfile *file, void *buf, size_t size,
+			  uint64_t off)
+{
+	struct segment s;
+	uint64_t end, skip, n;
+	int r = 0;
+
+	if (off >= file->size)
+		return 0;
+	end = off + min_u64(size, file->size - off);
+	for (uint64_t at = off; at < end && !r; at += n) {
+		file->segment_at(file, at, &s);
+		skip = at - s.start;
+		n = min_u64(s.size - skip, end - at);
+		r = read_segment_cached(file, &s, (char *)buf + (at - off), n,
+					skip);
+	}
+	return r ? -EAGAIN : (ssize_t)(end - off);
+}

@@ -64,4 +64,9 @@ typedef void vfile_failed(void *arg, const struct segment *segment, int error);
 ssize_t vfile_read(const struct vfile *file, void *buf, size_t size,
 		   uint64_t off, vfile_failed *failed, void *arg);
 
+/* Like vfile_read(), for callers that must not wait. -EAGAIN: vfile_read() may
+   have to wait, or fails. */
+ssize_t vfile_read_cached(const struct vfile *file, void *buf, size_t size,
+			  uint64_t off);
+
 #endif

@@ -331,6 +331,21 @@ int budget_take(struct budget *b, enum budget_use use, uint64_t bytes,
 	return r;
 }
 
+int budget_take_unused(struct budget *b, enum budget_use use, uint64_t bytes)
+{
+	unsigned rank;
+
+	if (!b)
+		return 0;
+	rank = rank_of(b, use, bytes);
+	scoped_lock(&b->lock);
+	if (b->waiters || !has_room(b, rank, bytes) ||
+	    b->fixed + bytes + b->used[BUDGET_CACHE] > b->limit)
+		return -ENOMEM;
+	charge_use(b, use, bytes);
+	return 0;
+}
+
 void budget_give(struct budget *b, enum budget_use use, uint64_t bytes)
 {
 	if (!b || !bytes)

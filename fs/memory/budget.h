@@ -91,6 +91,10 @@ void budget_add_reclaimer(struct budget *budget,
  */
 int budget_take(struct budget *budget, enum budget_use use, uint64_t bytes,
 		uint32_t wait_ms);
+/* Takes bytes that no purpose uses: frees nothing, and waits for nothing.
+   -ENOMEM: there are not enough, or others wait for them. */
+int budget_take_unused(struct budget *budget, enum budget_use use,
+		       uint64_t bytes);
 /* Returns bytes to the budget. May be called with any locks held. */
 void budget_give(struct budget *budget, enum budget_use use, uint64_t bytes);
 /* Changes the purpose of bytes that are taken. */

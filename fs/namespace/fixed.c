@@ -185,15 +185,27 @@ void ns_fixed_close(struct ns_tree *tree)
 		free(tree->texts[i].text);
 }
 
+static bool is_in_memory(const struct ns *ns, const struct ns_object *object)
+{
+	(void)ns;
+	(void)object;
+	return true;
+}
+
 #define DIRECTORY(lookup_, list_)                                              \
 	{                                                                      \
 		.type = S_IFDIR, .lookup = lookup_, .list = list_,             \
 		.parent = fixed_parent                                         \
 	}
+#define COMPUTED(lookup_, list_)                                               \
+	{                                                                      \
+		.type = S_IFDIR, .lookup = lookup_, .list = list_,             \
+		.parent = fixed_parent, .is_at_hand = is_in_memory             \
+	}
 #define TEXT                                                                   \
 	{                                                                      \
 		.type = S_IFREG, .attr = text_attr, .open = text_open,         \
-		.parent = fixed_parent                                         \
+		.parent = fixed_parent, .is_at_hand = is_in_memory             \
 	}
 #define SNAPSHOT                                                               \
 	{                                                                      \
@@ -202,9 +214,9 @@ void ns_fixed_close(struct ns_tree *tree)
 	}
 
 const struct ns_row ns_fixed_rows[NS_FIXED_END] = {
-	[NS_ROOT] = DIRECTORY(root_lookup, root_list),
+	[NS_ROOT] = COMPUTED(root_lookup, root_list),
 	[NS_DATASET_JSON] = TEXT,
-	[NS_SAMPLES] = DIRECTORY(ns_samples_lookup, ns_samples_list),
+	[NS_SAMPLES] = COMPUTED(ns_samples_lookup, ns_samples_list),
 	[NS_COLUMNS] = DIRECTORY(ns_columns_lookup, ns_columns_list),
 	[NS_BATCHES] = { .type = S_IFDIR,
 			 .find = ns_batches_find,

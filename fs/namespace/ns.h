@@ -97,6 +97,7 @@ struct ns_top {
 };
 
 struct jobs;
+struct rings_count;
 
 struct ns_options {
 	/* The only dataset; or the root, without a dataset, and then the
@@ -112,6 +113,7 @@ struct ns_options {
 	/* The jobs of the statistics, and the name of the mount in them. NULL:
 	   no statistics. Both outlive the namespace. */
 	struct jobs *jobs;
+	const struct rings_count *rings; /* NULL: not counted */
 	const char *mountpoint;
 };
 
@@ -127,6 +129,9 @@ void ns_close(struct ns *ns);
    stored names. */
 int ns_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
 	      uid_t user, struct ns_entry *out);
+/* Returns whether the functions below answer from memory for an object, and do
+   not wait for a disk, a network or another thread. */
+bool ns_is_at_hand(const struct ns *ns, const struct ns_object *object);
 int ns_attr(struct ns *ns, const struct ns_object *object,
 	    struct ns_entry *out);
 void ns_stat(const struct ns *ns, const struct ns_entry *entry,

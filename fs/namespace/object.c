@@ -62,6 +62,13 @@ int ns_attr(struct ns *ns, const struct ns_object *object, struct ns_entry *out)
 	return row->attr ? row->attr(ns, object, out) : 0;
 }
 
+bool ns_is_at_hand(const struct ns *ns, const struct ns_object *object)
+{
+	const struct ns_row *row = row_of(ns, object);
+
+	return row->is_at_hand && row->is_at_hand(ns, object);
+}
+
 static bool is_control(const struct ns_object *object)
 {
 	return object->kind == NS_JOB ||

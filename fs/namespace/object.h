@@ -26,6 +26,9 @@ struct ns_row {
 		    struct ns_entry *out);
 	int (*open)(struct ns *ns, const struct ns_object *object,
 		    struct ns_file *out);
+	/* Returns whether all of these functions, and those of its children
+	   that stat(2) needs, answer from memory. NULL: they may wait. */
+	bool (*is_at_hand)(const struct ns *ns, const struct ns_object *object);
 	int (*readlink)(struct ns *ns, const struct ns_object *object,
 			char out[SPEC_TEXT_MAX]);
 	struct ns_object (*parent)(struct ns *ns,

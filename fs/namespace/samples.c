@@ -84,6 +84,11 @@ static int value_open(struct ns *ns, const struct ns_object *object,
 	return 0;
 }
 
+static bool is_at_hand(const struct ns *ns, const struct ns_object *object)
+{
+	return dataset_is_at_hand(ns_dataset(ns, object), object->index);
+}
+
 static struct ns_object value_parent(struct ns *ns,
 				     const struct ns_object *object)
 {
@@ -206,6 +211,7 @@ const struct ns_row ns_sample_row = {
 	.type = S_IFDIR,
 	.lookup = sample_lookup,
 	.list = sample_list,
+	.is_at_hand = is_at_hand,
 	.parent = in_samples,
 };
 
@@ -213,5 +219,6 @@ const struct ns_row ns_value_row = {
 	.type = S_IFREG,
 	.attr = value_attr,
 	.open = value_open,
+	.is_at_hand = is_at_hand,
 	.parent = value_parent,
 };

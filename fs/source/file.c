@@ -472,6 +472,14 @@ static int file_read(struct source *source, void *buf, size_t size,
 	return read_request(file_of(source), &q);
 }
 
+static int file_read_cached(struct source *source, void *buf, size_t size,
+			    uint64_t off)
+{
+	struct source_request q = { .buf = buf, .size = size, .off = off };
+
+	return read_cached(file_of(source), &q) ? -EAGAIN : 0;
+}
+
 static unsigned file_depth(const struct source *source)
 {
 	return netfs_depth(&file_of(source)->netfs);
@@ -631,6 +639,7 @@ static const struct source_ops file_ops = {
 	.submit = file_submit,
 	.cancel = file_cancel,
 	.read = file_read,
+	.read_cached = file_read_cached,
 	.is_direct = file_is_direct,
 	.depth = file_depth,
 	.descriptor = file_descriptor,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/source/source.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "fs/source/net_stats.h"
@@ -24,6 +25,14 @@ void source_submit(struct source *source, struct source_request *request)
 int source_read(struct source *source, void *buf, size_t size, uint64_t off)
 {
 	return source->ops->read(source, buf, size, off);
+}
+
+int source_read_cached(struct source *source, void *buf, size_t size,
+		       uint64_t off)
+{
+	return source->ops->read_cached
+		       ? source->ops->read_cached(source, buf, size, off)
+		       : -EAGAIN;
 }
 
 bool source_is_direct(const struct source *source)

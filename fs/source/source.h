@@ -82,6 +82,9 @@ struct source_ops {
 	void (*cancel)(struct source *source, struct source_request *request);
 	int (*read)(struct source *source, void *buf, size_t size,
 		    uint64_t off);
+	/* NULL: every read may wait. */
+	int (*read_cached)(struct source *source, void *buf, size_t size,
+			   uint64_t off);
 	bool (*is_direct)(const struct source *source);
 	/* NULL: SOURCE_DEPTH and SOURCE_BEST_READ. They are called with locks
 	   held, so they must not wait for a thread that calls `done`. */
@@ -127,6 +130,11 @@ void source_cancel(struct source *source, struct source_request *request);
 
 /* Reads a whole range on the caller's thread. */
 int source_read(struct source *source, void *buf, size_t size, uint64_t off);
+
+/* Like source_read(), for callers that must not wait. -EAGAIN: source_read()
+   may have to wait, or fails. */
+int source_read_cached(struct source *source, void *buf, size_t size,
+		       uint64_t off);
 
 /*
  * Returns the descriptor of the file that contains the byte at `off`, for

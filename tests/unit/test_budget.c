@@ -312,6 +312,30 @@ static void a_close_reports_bytes_that_nothing_gave_back(void)
 	log_fini(&log);
 }
 
+/* For callers that must not wait, not even until the cache is smaller. */
+static void unused_bytes_are_taken_at_once(void)
+{
+	struct budget *b = new_budget();
+	uint64_t cache = LIMIT;
+
+	CHECK(!budget_take_unused(NULL, BUDGET_FILES, UINT64_MAX));
+	CHECK(!budget_take_unused(b, BUDGET_FILES, 100));
+	CHECK(used_for(b, BUDGET_FILES) == 100);
+	CHECK(budget_take_unused(b, BUDGET_FILES, LIMIT) == -ENOMEM);
+	CHECK(used_for(b, BUDGET_FILES) == 100);
+	budget_give(b, BUDGET_FILES, 100);
+	budget_close(b);
+
+	b = new_budget();
+	budget_set_elastic(b, STEP, set_size, &cache);
+	CHECK(budget_take_unused(b, BUDGET_FILES, 1) == -ENOMEM);
+	CHECK(!budget_take(b, BUDGET_FILES, 1, 0));
+	CHECK(cache < LIMIT);
+	CHECK(!budget_take_unused(b, BUDGET_FILES, STEP / 2));
+	budget_give(b, BUDGET_FILES, 1 + STEP / 2);
+	budget_close(b);
+}
+
 int main(void)
 {
 	a_close_reports_bytes_that_nothing_gave_back();
@@ -325,5 +349,6 @@ int main(void)
 	waiting_ends();
 	a_part_is_left_for_each_user();
 	each_kind_of_pins_has_its_part();
+	unused_bytes_are_taken_at_once();
 	return 0;
 }

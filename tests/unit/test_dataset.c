@@ -327,6 +327,59 @@ static void a_reader_of_a_value_file_waits_for_its_requests(void)
 	dataset_close(ds);
 }
 
+static int refuse_cached(struct source *source, void *buf, size_t size,
+			 uint64_t off)
+{
+	(void)source;
+	(void)buf;
+	(void)size;
+	(void)off;
+	return -EAGAIN;
+}
+
+static void use_ops(struct dataset *ds, const struct source_ops *ops)
+{
+	ds->source->ops = ops;
+}
+
+/* A caller that must not wait gets the same bytes, or none. */
+static void values_at_hand_are_those_that_need_no_wait(void)
+{
+	struct dataset *ds = made_open(SAMPLES, NULL);
+	const struct source_ops *ops = ds->source->ops;
+	struct source_ops cold = *ops, other = *ops;
+	uint8_t want[MADE_VALUE_MAX], got[MADE_VALUE_MAX];
+	struct sample_file file;
+	struct value v;
+
+	/* The allocation table has not been read yet. */
+	CHECK(!dataset_is_at_hand(ds, 3));
+	CHECK(!dataset_value_at(ds, MADE_JPG, 3, &v));
+	CHECK(dataset_is_at_hand(ds, 3));
+	CHECK(!dataset_is_at_hand(ds, SAMPLES));
+	CHECK(!dataset_is_at_hand(ds, UINT64_MAX));
+	pthread_mutex_lock(&ds->lock);
+	CHECK(!dataset_is_at_hand(ds, 3));
+	pthread_mutex_unlock(&ds->lock);
+	sample_file_init(&file, ds, MADE_JPG, &v);
+	CHECK(vfile_read(&file.vfile, want, sizeof(want), 1, NULL, NULL) ==
+	      (ssize_t)v.size - 1);
+	CHECK(vfile_read_cached(&file.vfile, got, sizeof(got), 1) ==
+	      (ssize_t)v.size - 1);
+	CHECK(!memcmp(got, want, v.size - 1));
+	CHECK(!vfile_read_cached(&file.vfile, got, sizeof(got), v.size));
+	cold.read_cached = refuse_cached;
+	other.read_cached = NULL;
+	use_ops(ds, &cold);
+	CHECK(!dataset_is_at_hand(ds, 3));
+	CHECK(vfile_read_cached(&file.vfile, got, 1, 0) == -EAGAIN);
+	use_ops(ds, &other);
+	CHECK(!dataset_is_at_hand(ds, 3));
+	CHECK(vfile_read_cached(&file.vfile, got, 1, 0) == -EAGAIN);
+	use_ops(ds, ops);
+	dataset_close(ds);
+}
+
 static void fingerprints_distinguish_datasets(void)
 {
 	struct dataset *a = made_open(SAMPLES, NULL);
@@ -371,6 +424,7 @@ int main(void)
 	every_prefix_of_a_file_is_refused_or_open();
 	the_schema_is_json();
 	a_reader_of_a_value_file_waits_for_its_requests();
+	values_at_hand_are_those_that_need_no_wait();
 	fingerprints_distinguish_datasets();
 	a_dataset_of_no_samples_opens();
 	unlink(path);
