@@ -48,10 +48,11 @@ static int detach_by_helper(const char *path)
 	return r;
 }
 
-/* The errors of a mountpoint whose daemon died. */
+/* The errors of a mountpoint whose daemon died. ECANCELED: its rings of io_uring
+   are just ending. */
 static bool is_stale(int error)
 {
-	return error == ENOTCONN || error == ECONNABORTED;
+	return error == ENOTCONN || error == ECONNABORTED || error == ECANCELED;
 }
 
 /* Sends a request to the daemon of a path or, if the path is "", of a

@@ -102,6 +102,13 @@ int file_reader_read_here(const char *path, struct buffer *into, uint64_t *size)
 
 /* --- the helper process, and its thread --- */
 
+/* A daemon whose rings of io_uring end cancels requests. Here that would mean
+   that the caller canceled the read. */
+static int error_of(int r)
+{
+	return r == -ECANCELED ? -ENOTCONN : r;
+}
+
 static void wait_for(sem_t *sem)
 {
 	while (sem_wait(sem) && errno == EINTR)
@@ -116,7 +123,7 @@ static void serve(struct file_reader *r)
 			wait_for(&r->asked);
 			continue;
 		}
-		r->result = r->fn(r->path, &r->buffer, &r->size);
+		r->result = error_of(r->fn(r->path, &r->buffer, &r->size));
 		atomic_store(&r->state, REQUEST_DONE);
 		sem_post(&r->decided);
 	}
