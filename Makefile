@@ -94,7 +94,7 @@ lib_src    := $(call in,$(addprefix fs/,util files memory metrics order net keys
 isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)
 # The programs. The linker takes only the objects that each one refers to.
-prog_src   := $(call in,fs/namespace fs/zerocopy fs/mount \
+prog_src   := $(call in,fs/namespace fs/zerocopy fs/fuse fs/mount \
               $(addprefix loader/tools/,ui machine picture formats input input/foreign input/parquet combine mkfs fsck top gallery doctor beton))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -166,7 +166,7 @@ $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 
 $(call obj,$(call in,fs/net)): private CPPFLAGS += $(curl_cflags)
-$(call obj,$(call in,fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
+$(call obj,$(call in,fs/fuse fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(call in,loader/tools/picture loader/tools/input loader/tools/input/foreign loader/tools/input/parquet loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(found_cflags)
 
 fuzz_libs = $(base_libs) $(call pkg,--libs,libpng zlib) $(found_libs)

@@ -25,6 +25,7 @@
 #include "fs/mount/options.h"
 #include "fs/mount/sandbox.h"
 #include "fs/mount/served.h"
+#include "fs/fuse/transport.h"
 #include "fs/mount/watcher.h"
 #include "fs/net/command_line.h"
 #include "fs/util/cleanup.h"
@@ -54,6 +55,7 @@ struct daemon {
 	struct watcher watcher;
 	struct ending ending;
 	struct served served;
+	struct transport transport;
 	char mountpoint[PATH_MAX]; /* absolute: the daemon's directory is / */
 	int ready_fd; /* to the waiting parent; -1 in the foreground */
 	int null_fd;  /* with it: opened while a failure can be reported */
@@ -259,9 +261,15 @@ static int loop_with_threads(struct fuse_session *session)
 /* A positive result of a libfuse loop is the signal that ended it. */
 static int run_loop(struct daemon *d, struct fuse_session *session)
 {
-	int r = d->opts.single_thread ? fuse_session_loop(session)
-				      : loop_with_threads(session);
+	int r = transport_start(&d->transport, session, d->served.ops);
 
+	if (r < 0)
+		return fuse_session_exited(session) ? EXIT_OK : EXIT_SYSTEM;
+	if (r > 0)
+		r = transport_loop(&d->transport, session);
+	else
+		r = d->opts.single_thread ? fuse_session_loop(session)
+					  : loop_with_threads(session);
 	return r < 0 ? exit_failed(&d->log, d->mountpoint, r) : EXIT_OK;
 }
 
@@ -339,12 +347,14 @@ static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 	if (mount_session(d, session))
 		return EXIT_MOUNT;
 	fuse_ops_start_dropping(d->served.ops, session, d->mountpoint);
-	code = enter_sandbox(d);
+	code = transport_connect(&d->transport, session) ? EXIT_SYSTEM
+							 : enter_sandbox(d);
 	if (!code)
 		code = start_threads(d);
 	if (!code)
 		code = run_loop(d, session);
 	fuse_ops_stop_dropping(d->served.ops);
+	transport_stop(&d->transport);
 	ending_disconnect(&d->ending);
 	return code;
 }
@@ -373,6 +383,19 @@ static int serve_session(struct daemon *d)
 	return code;
 }
 
+static int choose_transport(struct daemon *d)
+{
+	const struct transport_options options = {
+		.wanted = d->opts.io_uring,
+		.single_thread = d->opts.single_thread,
+		.debug = d->opts.debug,
+		.allow_root = d->opts.allow_root,
+		.log = &d->log,
+	};
+
+	return transport_open(&d->transport, &options) ? EXIT_SYSTEM : EXIT_OK;
+}
+
 static int serve(struct daemon *d)
 {
 	int code = choose_sandbox(d);
@@ -380,6 +403,8 @@ static int serve(struct daemon *d)
 	ending_init(&d->ending);
 	if (!code)
 		code = start_watcher(d);
+	if (!code)
+		code = choose_transport(d);
 	if (!code)
 		code = served_open(&d->served, mount_is_ready, d);
 	if (!code && d->opts.fake)
@@ -389,6 +414,7 @@ static int serve(struct daemon *d)
 		code = serve_session(d);
 	served_close(&d->served);
 	ending_close(&d->ending);
+	transport_close(&d->transport);
 	return code;
 }
 
@@ -684,9 +710,13 @@ int main(int argc, char **argv)
 	d.served = (struct served){ .opts = &d.opts,
 				    .log = &d.log,
 				    .watcher = &d.watcher,
+				    .rings = &d.transport.count,
 				    .mountpoint = d.mountpoint };
+	d.transport = (struct transport){ .fuse_fd = -1,
+					  .reply = { -1, -1 } };
 	d.ending = (struct ending){ .log = &d.log,
 				    .watcher = &d.watcher,
+				    .transport = &d.transport,
 				    .mountpoint = d.mountpoint };
 	code = run(&d, argc, argv);
 	for (size_t i = 0; d.served.datasets && i < d.opts.num_datasets; i++)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/fuse/transport.h"
 #include "fs/mount/served.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
@@ -79,6 +80,7 @@ static void give_up(struct ending *e)
 	pthread_t thread;
 
 	cut_off(e);
+	transport_cut_off(e->transport);
 	ending_unmount(e);
 	if (!thread_start(&thread, say_why, e))
 		thread_joins_in(thread, LOG_MS);

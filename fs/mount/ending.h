@@ -15,8 +15,9 @@
 
 struct fuse_session;
 
-/* The caller sets the first four members, and the others to 0. */
+/* The caller sets the first five members, and the others to 0. */
 struct ending {
+	struct transport *transport;
 	struct fuse_session *session;
 	const char *mountpoint;
 	struct watcher *watcher;

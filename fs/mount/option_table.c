@@ -78,6 +78,10 @@ static const struct opts_row rows[] = {
 	{ "jobs", OPTS_NUMBER, AT(jobs), TYPED_NUMBER_IN(1, 1024), "N",
 	  .help = "Prefetch batches with N threads (default: 2)",
 	  .alias = "threads" },
+	{ "io_uring", OPTS_WORD, AT(io_uring), TYPED_WORD_OF("auto|on|off"),
+	  "auto|on|off",
+	  .help = "Take requests of the kernel through io_uring (default:\n"
+		  "auto, if it is enabled in the kernel)" },
 	{ "xattr", OPTS_FLAG, AT(xattr),
 	  .help = "Add extended attributes: sizes of images, and offsets\n"
 		  "in the dataset" },

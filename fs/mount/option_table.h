@@ -48,6 +48,7 @@ struct options {
 	uint64_t cold_size;  /* OPTS_UNSET: the engine chooses */
 	uint64_t prefetch;
 	uint64_t jobs;
+	char *io_uring; /* NULL: auto */
 	bool xattr;
 	bool names;
 	bool verify;

@@ -31,6 +31,9 @@
 #ifndef SYS_rseq
 #	define SYS_rseq (MACHINE == AUDIT_ARCH_X86_64 ? 334 : 293)
 #endif
+#ifndef SYS_io_uring_enter
+#	define SYS_io_uring_enter 426
+#endif
 #ifndef SYS_clone3
 #	define SYS_clone3 435
 #endif
@@ -83,6 +86,11 @@ static const struct call calls[] = {
 	CALL(write), /* events, the log */
 	CALL(close),
 	CALL(fadvise64),
+
+	/* Rings that are open, and that take commands of FUSE alone: uring.h.
+	   Their threads bind themselves to a CPU. */
+	CALL(io_uring_enter),
+	CALL_IF(sched_setaffinity, 0, ~0u, 0),
 
 	/* Zero-copy delivery: its socket exists, and takes connections. */
 	CALL(epoll_pwait),

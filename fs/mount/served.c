@@ -81,6 +81,15 @@ static void print_dataset(FILE *out, const struct served_dataset *dataset)
 	opts_print(out, "dataset", path ? path : "");
 }
 
+/* The option itself is "on" or "off": note_rings(). */
+static void print_rings(FILE *out, const struct rings_count *rings)
+{
+	const char *why = atomic_load(&rings->why_not);
+
+	if (why)
+		opts_print(out, "io_uring_why", why);
+}
+
 /* The text of .betonfs/options of one dataset or, if `only` is NULL, of the
    root above several. The caller frees it. */
 static char *text_of_options(const struct served *s,
@@ -103,6 +112,7 @@ static char *text_of_options(const struct served *s,
 	fprintf(out, "zero_copy=%s%s\n", s->zerocopy ? "@" : "",
 		s->zerocopy ? zerocopy_name(s->zerocopy) : "");
 	fprintf(out, "sandbox=%s\n", sandbox_name(s->sandbox));
+	print_rings(out, s->rings);
 	/* The size of all datasets is part of the reason. */
 	if (!only || num_served(s) == 1)
 		opts_print(out, "why", engine_tiers_why(s->engine));
@@ -195,6 +205,7 @@ static int open_namespace(struct served *s)
 		.names_classes = s->opts->names,
 		.default_spec = spec,
 		.jobs = s->jobs,
+		.rings = s->rings,
 		.mountpoint = s->mountpoint,
 	};
 	uint32_t i = 0;
@@ -233,6 +244,18 @@ static int note_tiers(struct served *s)
 		s->opts->cache_size = choice->cache_size;
 		s->opts->cold_size = choice->cold_size;
 	}
+	return 0;
+}
+
+/* Sets the option to what was chosen, as note_tiers() does. */
+static int note_rings(struct served *s)
+{
+	char *word = strdup(atomic_load(&s->rings->queues) ? "on" : "off");
+
+	if (!word)
+		return -ENOMEM;
+	free(s->opts->io_uring);
+	s->opts->io_uring = word;
 	return 0;
 }
 
@@ -277,6 +300,8 @@ static int open_engine(struct served *s)
 		return EXIT_USAGE;
 	if (!r)
 		r = note_tiers(s);
+	if (!r)
+		r = note_rings(s);
 	if (!r)
 		try_direct(s);
 	return r ? exit_failed(s->log, "engine", r) : EXIT_OK;
@@ -365,7 +390,9 @@ int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 					    .jobs = s->jobs,
 					    .budget = engine_budget(s->engine),
 					    .log = s->log,
+					    .open_status = watcher_open_status,
 					    .watcher = s->watcher,
+					    .with_xattr = s->opts->xattr,
 					    .ready = ready,
 					    .arg = arg },
 		&s->ops);

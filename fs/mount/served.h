@@ -6,8 +6,9 @@
 
 #include <limits.h>
 
+#include "fs/metrics/rings_count.h"
 #include "fs/mount/dataset_names.h"
-#include "fs/mount/fuse_ops.h"
+#include "fs/fuse/fuse_ops.h"
 #include "fs/mount/option_table.h"
 #include "fs/mount/sandbox.h"
 #include "fs/mount/watcher.h"
@@ -52,6 +53,7 @@ struct served {
 	struct watcher *watcher;
 	enum sandbox_layers sandbox;	 /* that the daemon will enter */
 	bool is_unconfined;		 /* served_open() set it to none */
+	const struct rings_count *rings; /* how requests arrive */
 	struct served_dataset *datasets; /* opts->num_datasets, the caller's */
 	struct engine *engine;
 	struct jobs *jobs;
@@ -65,7 +67,7 @@ int exit_failed(struct log *log, const char *what, int r);
 
 /*
  * Opens all datasets and the parts that serve them; the caller has set the
- * first six members. Returns an exit code after it logged the failure; the
+ * first six members and `rings`. Returns an exit code after it logged the failure; the
  * caller calls served_close() in any case. The thread that answers the kernel's
  * INIT calls `ready`.
  */

@@ -79,6 +79,8 @@ struct facts {
 	struct engine_stats engine;
 	struct budget_stats budget;
 	uint64_t budget_used;
+	uint64_t rings, ring_answered, ring_passed_on;
+	const char *rings_why; /* there are none; "": there are */
 	struct stage_facts stages[STAGES];
 	size_t num_stages;
 	struct way_facts ways[JOBS_WAYS];
@@ -176,6 +178,16 @@ static const struct metric totals[] = {
 	{ "verify.bad_blocks", "verify_bad_blocks", NULL, COUNTER,
 	  OF(engine.verify.bad_blocks),
 	  "Blocks of datasets that did not match their checksums." },
+	{ "io_uring.queues", "io_uring_queues", NULL, GAUGE, OF(rings),
+	  "Queues of io_uring that FUSE requests use, one per CPU; 0: they "
+	  "come through /dev/fuse." },
+	{ "io_uring.answered", "io_uring_answered", NULL, COUNTER,
+	  OF(ring_answered),
+	  "FUSE requests of queues that were answered from memory." },
+	{ "io_uring.passed_on", "io_uring_passed_on", NULL, COUNTER,
+	  OF(ring_passed_on),
+	  "FUSE requests of queues that other threads answered, because they "
+	  "could wait." },
 #define USE(use, name, help, bulk)                                             \
 	{ "budget.by." name,	"budget_" name "_bytes", "bytes", GAUGE,       \
 	  OF(budget.used[use]), "Used bytes: " help "." },
@@ -554,6 +566,20 @@ static void look_at_engine(const struct stats *stats, struct facts *f)
 		f->budget_used += f->budget.used[i];
 }
 
+static void look_at_rings(const struct stats *stats, struct facts *f)
+{
+	const char *why;
+
+	f->rings_why = "";
+	if (!stats->rings)
+		return;
+	f->rings = atomic_load(&stats->rings->queues);
+	f->ring_answered = atomic_load(&stats->rings->answered);
+	f->ring_passed_on = atomic_load(&stats->rings->passed_on);
+	why = atomic_load(&stats->rings->why_not);
+	f->rings_why = why ? why : "";
+}
+
 static int look(const struct stats *stats, const struct stats_subject *subject,
 		struct facts **out)
 {
@@ -576,8 +602,10 @@ static int look(const struct stats *stats, const struct stats_subject *subject,
 		r = look_at_ranks(stats, subject, 0, &f->ranks);
 	f->num_jobs =
 		jobs_list(stats->jobs, subject->number, 0, f->jobs, JOBS_MAX);
-	if (f->is_whole)
+	if (f->is_whole) {
 		look_at_engine(stats, f);
+		look_at_rings(stats, f);
+	}
 	look_at_stages(stats, subject, f);
 	jobs_delivered(stats->jobs, subject->number, ways);
 	for (int i = 0; i < JOBS_WAYS; i++)
@@ -745,7 +773,10 @@ int stats_json(const struct stats *stats, const struct stats_subject *subject,
 		      (json_int_t)f->uptime_s, "cache", "mode", f->mode);
 	if (f->is_whole)
 		o = with(o, totals, ARRAY_LEN(totals), f);
-	r = json_object_set_new(o, "stages", json_of_stages(f)) ||
+	r = (f->is_whole &&
+	     json_object_set_new(json_object_get(o, "io_uring"), "why",
+				 json_string(f->rings_why))) ||
+	    json_object_set_new(o, "stages", json_of_stages(f)) ||
 	    json_object_set_new(o, "delivery", json_of_ways(f)) ||
 	    json_object_set_new(o, "streams", json_of_streams(f)) ||
 	    json_object_set_new(o, "network", json_of_networks(f)) ||

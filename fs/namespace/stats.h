@@ -11,11 +11,13 @@
 
 #include "fs/engine/engine.h"
 #include "fs/metrics/jobs.h"
+#include "fs/metrics/rings_count.h"
 
 /* The sources of the figures; all outlive the statistics. */
 struct stats {
 	struct engine *engine;
 	struct jobs *jobs;
+	const struct rings_count *rings; /* NULL: none */
 	const char *mountpoint;
 	time_t started; /* stats_now() at the mount */
 	/* The name of a dataset's directory; empty: there is only one. */

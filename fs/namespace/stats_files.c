@@ -32,6 +32,7 @@ void ns_stats_open(struct ns *ns, const struct ns_options *options)
 	ns->stats = (struct stats){
 		.engine = options->engine,
 		.jobs = options->jobs,
+		.rings = options->rings,
 		.mountpoint = options->mountpoint,
 		.started = stats_now(),
 		.directory_of = directory_of,

@@ -178,6 +178,15 @@ def end_with_parent():
     LIBC.prctl(1, signal.SIGTERM)       # PR_SET_PDEATHSIG
 
 
+def with_rings(args):
+    """The arguments of a daemon, with io_uring if BETON_TEST_IO_URING is set and
+    the arguments do not exclude it."""
+    if os.environ.get("BETON_TEST_IO_URING") != "on" or {"-s", "-d"} & {*args} or \
+            any("io_uring" in str(arg) for arg in args):
+        return args
+    return ("-o", "io_uring=on", *args)
+
+
 class Daemon:
     """betonfs in the foreground, a child of the test."""
 
@@ -186,7 +195,7 @@ class Daemon:
         self.log = pathlib.Path(str(self.where) + ".log")
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
-                [BUILD / "betonfs", "-f", *args, str(file), where],
+                [BUILD / "betonfs", "-f", *with_rings(args), str(file), where],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 preexec_fn=end_with_parent)
         self.resources = None

@@ -41,7 +41,7 @@ def plant(tree, file, line):
     ("loader/run/ring.c", "loader/tools/ui/html.h", "points back up"),
     ("loader/feed/feed.c", "fs/namespace/ns.h", "is closed to loader/"),
     ("loader/tools/top/draw.c", "fs/mount/options.h", "is closed to loader/"),
-    ("fs/mount/fuse_ops.c", "fs/namespace/by.h", "is no face"),
+    ("fs/fuse/fuse_ops.c", "fs/namespace/by.h", "is no face"),
     ("fs/engine/engine.c", "fs/cache/chunk.h", "is no face"),
     ("loader/pipeline/frame.c", "loader/graph/crop.h", "is no face"),
     ("fs/util/typed.c", "tests/unit/t.h", "is in no directory"),

@@ -464,8 +464,11 @@ def test_signals_unmount_and_end_with_0(data, daemon, how, args):
     assert d.wait() == 0
     assert str(d.where) not in mounts() and d.where.is_dir()
     assert not SUSPICIOUS.search(d.printed())
-    with failing(errno.ENOTCONN):
+    # With rings the kernel ends the connection a moment after the daemon.
+    with pytest.raises(OSError) as e:
         os.close(held)
+    assert e.value.errno in (errno.ENOTCONN, errno.ECONNABORTED,
+                             errno.ECANCELED)
 
 
 def test_a_missing_mountpoint_is_made_and_removed(data, background, tmp_path):

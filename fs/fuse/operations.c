@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * There is no forget operation, because inode numbers are computed or never
- * reused; after -ESTALE the kernel looks a path up again. There is no flush, no
- * access and, without -o xattr, no getxattr: libfuse answers ENOSYS once per
- * mount, and the kernel sends no further requests.
- */
 #define FUSE_USE_VERSION 312
 
-#include "fs/mount/fuse_ops.h"
+#include "fs/fuse/operations.h"
 
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
@@ -15,19 +9,15 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "fs/fuse/inval.h"
+#include "fs/fuse/open_files.h"
 #include "fs/memory/budget.h"
-#include "fs/mount/inval.h"
-#include "fs/mount/open_files.h"
-#include "fs/mount/watcher.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 #include "fs/zerocopy/peer.h"
 
 enum {
-	/* Requests in the kernel's queue, for readahead of many files. */
-	BACKGROUND = 64,
-	CONGESTION = 48,
 	STATFS_BLOCK = 4096,
 	/* "." and ".." come first in every directory. */
 	DOTS = 2,
@@ -51,34 +41,7 @@ struct scratch {
 	char bytes[];
 };
 
-struct fuse_ops {
-	struct ns *ns;
-	struct jobs *jobs;
-	struct budget *budget;
-	struct watcher *watcher;
-	void (*ready)(void *arg);
-	void *arg;
-	/* The kernel supports mounts without opendir, and may cache all
-	   listings, because they are the same for all users. */
-	bool no_opendir;
-	pthread_key_t scratch;
-	struct inval *inval;
-	struct fuse_session *session; /* while it is mounted */
-	struct open_files files;
-};
-
-static struct fuse_ops *ops_of(fuse_req_t req)
-{
-	return fuse_req_userdata(req);
-}
-
-/* Only this function converts damaged data to an error number of the system. */
-static void reply_error(fuse_req_t req, int r)
-{
-	fuse_reply_err(req, r == -BETON_ECORRUPT ? EIO : -r);
-}
-
-static void scratch_free(void *arg)
+void scratch_free(void *arg)
 {
 	struct scratch *s = arg;
 
@@ -88,7 +51,7 @@ static void scratch_free(void *arg)
 	free(s);
 }
 
-/* NULL: no memory. */
+/* Returns the calling thread's memory; NULL: there is none. */
 static char *scratch_of(struct fuse_ops *ops, size_t size)
 {
 	struct scratch *s = pthread_getspecific(ops->scratch);
@@ -108,6 +71,14 @@ static char *scratch_of(struct fuse_ops *ops, size_t size)
 	s->size = size;
 	pthread_setspecific(ops->scratch, s);
 	return s->bytes;
+}
+
+/* Returns memory for a reply of `size` bytes; NULL: there is none. */
+static char *room_for(const struct request *q, size_t size)
+{
+	char *room = request_room(q, size);
+
+	return room ? room : scratch_of(q->ops, size);
 }
 
 static double timeout_of(const struct ns_entry *entry)
@@ -131,41 +102,17 @@ static void fill_entry(struct ns *ns, const struct ns_entry *entry,
 	ns_stat(ns, entry, &out->attr);
 }
 
-/* --- the session --- */
-
-static void op_init(void *userdata, struct fuse_conn_info *conn)
-{
-	struct fuse_ops *ops = userdata;
-
-	/* Replies come from memory, so that splice is no use, and contents
-	   never change. */
-	conn->want &=
-		~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
-			    FUSE_CAP_SPLICE_MOVE | FUSE_CAP_AUTO_INVAL_DATA |
-			    FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_FLOCK_LOCKS |
-			    FUSE_CAP_POSIX_LOCKS);
-	conn->want |= conn->capable & FUSE_CAP_CACHE_SYMLINKS;
-	ops->no_opendir = conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT &&
-			  !ns_is_mixed(ops->ns);
-	conn->max_background = BACKGROUND;
-	conn->congestion_threshold = CONGESTION;
-	ops->ready(ops->arg);
-}
-
 /* Returns the process that made a request, with its groups from /proc, or
    without groups if that fails. The sandbox forbids /proc; therefore the
    watcher opens the file. */
-static struct peer caller_of(fuse_req_t req)
+static struct peer caller_of(const struct request *q)
 {
-	const struct fuse_ctx *ctx = fuse_req_ctx(req);
-	struct peer caller = { .pid = ctx->pid,
-			       .uid = ctx->uid,
-			       .gid = ctx->gid };
+	struct peer caller = { .pid = q->pid, .uid = q->uid, .gid = q->gid };
 	cleanup_fd int status = -1;
 
 	if (peer_is_trusted(&caller))
 		return caller;
-	status = watcher_open_status(ops_of(req)->watcher, ctx->pid);
+	status = q->ops->open_status(q->ops->watcher, q->pid);
 	peer_groups_of(status, &caller);
 	return caller;
 }
@@ -183,10 +130,10 @@ static bool may_read(const struct ns *ns, const struct peer *caller,
 /* Any user may call statfs(2). Therefore the reply contains only data that this
    user may read: of the dataset with this inode, or of all datasets below the
    root. */
-static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+void op_statfs(const struct request *q, uint64_t ino)
 {
-	const struct ns *ns = ops_of(req)->ns;
-	const struct peer caller = caller_of(req);
+	const struct ns *ns = q->ops->ns;
+	const struct peer caller = caller_of(q);
 	const struct ns_object object = ns_object(ino);
 	struct statvfs st = {
 		.f_bsize = STATFS_BLOCK,
@@ -203,106 +150,130 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 		bytes += ns_bytes(ns, i);
 	}
 	st.f_blocks = (bytes + STATFS_BLOCK - 1) / STATFS_BLOCK;
-	fuse_reply_statfs(req, &st);
+	reply_statfs(q, &st);
+}
+
+/* --- at once --- */
+
+static struct open_file *file_of(const struct fuse_file_info *fi)
+{
+	return (struct open_file *)(uintptr_t)fi->fh;
+}
+
+static bool is_mixed_root(const struct ns *ns, uint64_t ino)
+{
+	return ino == FUSE_ROOT_ID && ns_is_mixed(ns);
+}
+
+bool op_is_at_hand(const struct request *q, uint64_t ino)
+{
+	const struct ns_object object = ns_object(ino);
+
+	return ns_is_at_hand(q->ops->ns, &object);
+}
+
+bool op_lists_at_once(const struct request *q, uint64_t ino)
+{
+	return op_is_at_hand(q, ino) && !is_mixed_root(q->ops->ns, ino);
+}
+
+bool op_releases_at_once(const struct fuse_file_info *fi)
+{
+	const struct open_file *f = file_of(fi);
+
+	return !f->file.stream && !f->file.is_snapshot;
 }
 
 /* --- names and attributes --- */
 
-static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+void op_lookup(const struct request *q, uint64_t parent, const char *name)
 {
-	struct ns *ns = ops_of(req)->ns;
+	struct ns *ns = q->ops->ns;
 	const struct ns_object dir = ns_object(parent);
 	struct fuse_entry_param param = { .ino = 0 };
 	struct ns_entry entry = { .may_change = false };
-	int r = ns_lookup(ns, &dir, name, fuse_req_ctx(req)->uid, &entry);
+	int r = ns_lookup(ns, &dir, name, q->uid, &entry);
 
 	/* Inode number 0: the kernel caches that the name does not exist. */
 	param.entry_timeout = timeout_of(&entry);
 	if (!r)
 		fill_entry(ns, &entry, &param);
 	if (r && r != -ENOENT)
-		reply_error(req, r);
+		reply_error(q, r);
 	else
-		fuse_reply_entry(req, &param);
+		reply_entry(q, &param);
 }
 
-static void op_getattr(fuse_req_t req, fuse_ino_t ino,
-		       struct fuse_file_info *fi)
+void op_getattr(const struct request *q, uint64_t ino)
 {
-	struct ns *ns = ops_of(req)->ns;
+	struct ns *ns = q->ops->ns;
 	const struct ns_object object = ns_object(ino);
 	struct ns_entry entry;
 	struct stat st;
 	int r = ns_attr(ns, &object, &entry);
 
-	(void)fi;
 	if (r) {
-		reply_error(req, r);
+		reply_error(q, r);
 		return;
 	}
 	ns_stat(ns, &entry, &st);
-	fuse_reply_attr(req, &st, timeout_of(&entry));
+	reply_attr(q, &st, timeout_of(&entry));
 }
 
-static void op_readlink(fuse_req_t req, fuse_ino_t ino)
+void op_readlink(const struct request *q, uint64_t ino)
 {
 	const struct ns_object object = ns_object(ino);
 	char target[SPEC_TEXT_MAX];
-	int r = ns_readlink(ops_of(req)->ns, &object, target);
+	int r = ns_readlink(q->ops->ns, &object, target);
 
 	if (r)
-		reply_error(req, r);
+		reply_error(q, r);
 	else
-		fuse_reply_readlink(req, target);
+		reply_readlink(q, target);
 }
 
 /* --- extended attributes --- */
 
 /* `size` is the size of the caller's buffer; 0 requests the size needed. */
-static void reply_xattr(fuse_req_t req, int r, const char *text, size_t need,
-			size_t size)
+static void reply_xattr(const struct request *q, int r, const char *text,
+			size_t need, size_t size)
 {
 	if (r)
-		reply_error(req, r);
+		reply_error(q, r);
 	else if (!size)
-		fuse_reply_xattr(req, need);
+		reply_xattr_size(q, need);
 	else if (size < need)
-		reply_error(req, -ERANGE);
+		reply_error(q, -ERANGE);
 	else
-		fuse_reply_buf(req, text, need);
+		reply_bytes(q, text, need);
 }
 
-static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
-			size_t size)
+void op_getxattr(const struct request *q, uint64_t ino, const char *name,
+		 size_t size)
 {
 	const struct ns_object object = ns_object(ino);
 	char text[NS_XATTR_MAX];
 	size_t need = 0;
-	int r = ns_xattr(ops_of(req)->ns, &object, name, text, &need);
+	int r = ns_xattr(q->ops->ns, &object, name, text, &need);
 
-	reply_xattr(req, r, text, need, size);
+	reply_xattr(q, r, text, need, size);
 }
 
-static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+void op_listxattr(const struct request *q, uint64_t ino, size_t size)
 {
 	const struct ns_object object = ns_object(ino);
 	char text[NS_XATTR_MAX];
 	size_t need = 0;
-	int r = ns_xattr_names(ops_of(req)->ns, &object, text, &need);
+	int r = ns_xattr_names(q->ops->ns, &object, text, &need);
 
-	reply_xattr(req, r, text, need, size);
+	reply_xattr(q, r, text, need, size);
 }
 
 /* --- directories --- */
 
-static bool is_mixed_root(const struct ns *ns, fuse_ino_t ino)
-{
-	return ino == FUSE_ROOT_ID && ns_is_mixed(ns);
-}
-
 /* A part of a listing, which fits into one reply. */
 struct dirents {
-	fuse_req_t req;
+	const struct request *q;
 	struct ns *ns;
 	char *buf;
 	size_t size;
@@ -326,10 +297,10 @@ static bool append(struct dirents *d, const struct ns_name *name, off_t next)
 	else
 		ns_stat_object(d->ns, &name->entry.object, &param.attr);
 	if (d->plus)
-		need = fuse_add_direntry_plus(d->req, at, left, name->name,
+		need = fuse_add_direntry_plus(d->q->fuse, at, left, name->name,
 					      &param, next);
 	else
-		need = fuse_add_direntry(d->req, at, left, name->name,
+		need = fuse_add_direntry(d->q->fuse, at, left, name->name,
 					 &param.attr, next);
 	if (need > left)
 		return false;
@@ -362,14 +333,14 @@ static bool append_dots(struct dirents *d, const struct ns_object *dir,
 	return true;
 }
 
-static void reply_dirents(struct dirents *d, fuse_ino_t ino, off_t off)
+static void reply_dirents(struct dirents *d, uint64_t ino, off_t off)
 {
 	const struct ns_object dir = ns_object(ino);
 	const struct ns_listing listing = {
 		.first = off > DOTS ? (uint64_t)off - DOTS : 0,
 		.hint = d->size / (d->plus ? ENTRY_PLUS_BYTES : ENTRY_BYTES),
 		.with_attr = d->plus,
-		.user = fuse_req_ctx(d->req)->uid,
+		.user = d->q->uid,
 		.emit = append_listed,
 		.arg = d,
 	};
@@ -377,7 +348,7 @@ static void reply_dirents(struct dirents *d, fuse_ino_t ino, off_t off)
 	int r = d->buf ? 0 : -ENOMEM;
 
 	if (is_mixed_root(d->ns, ino)) {
-		caller = caller_of(d->req);
+		caller = caller_of(d->q);
 		d->caller = &caller;
 	}
 	if (!r && append_dots(d, &dir, off))
@@ -385,9 +356,9 @@ static void reply_dirents(struct dirents *d, fuse_ino_t ino, off_t off)
 	/* Entries before a failure are valid; the next call returns the
 	   error. */
 	if (r && !d->used)
-		reply_error(d->req, r);
+		reply_error(d->q, r);
 	else
-		fuse_reply_buf(d->req, d->buf, d->used);
+		reply_bytes(d->q, d->buf, d->used);
 }
 
 /*
@@ -396,51 +367,39 @@ static void reply_dirents(struct dirents *d, fuse_ino_t ino, off_t off)
  * FUSE_CAP_NO_OPENDIR_SUPPORT stops asking for this mount and caches all; an
  * older one would report a failure.
  */
-static void op_opendir(fuse_req_t req, fuse_ino_t ino,
-		       struct fuse_file_info *fi)
+void op_opendir(const struct request *q, uint64_t ino,
+		struct fuse_file_info *fi)
 {
-	if (ops_of(req)->no_opendir) {
-		fuse_reply_err(req, ENOSYS);
+	if (q->ops->no_opendir) {
+		reply_error(q, -ENOSYS);
 		return;
 	}
-	fi->cache_readdir = !is_mixed_root(ops_of(req)->ns, ino);
+	fi->cache_readdir = !is_mixed_root(q->ops->ns, ino);
 	fi->keep_cache = fi->cache_readdir;
-	fuse_reply_open(req, fi);
+	reply_open(q, fi);
 }
 
-static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-		       struct fuse_file_info *fi)
+void op_readdir(const struct request *q, uint64_t ino, size_t size, off_t off)
 {
-	struct fuse_ops *ops = ops_of(req);
-
-	(void)fi;
-	reply_dirents(&(struct dirents){ .req = req,
-					 .ns = ops->ns,
-					 .buf = scratch_of(ops, size),
+	reply_dirents(&(struct dirents){ .q = q,
+					 .ns = q->ops->ns,
+					 .buf = room_for(q, size),
 					 .size = size },
 		      ino, off);
 }
 
-static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size,
-			   off_t off, struct fuse_file_info *fi)
+void op_readdirplus(const struct request *q, uint64_t ino, size_t size,
+		    off_t off)
 {
-	struct fuse_ops *ops = ops_of(req);
-
-	(void)fi;
-	reply_dirents(&(struct dirents){ .req = req,
-					 .ns = ops->ns,
-					 .buf = scratch_of(ops, size),
+	reply_dirents(&(struct dirents){ .q = q,
+					 .ns = q->ops->ns,
+					 .buf = room_for(q, size),
 					 .size = size,
 					 .plus = true },
 		      ino, off);
 }
 
 /* --- files --- */
-
-static struct open_file *file_of(const struct fuse_file_info *fi)
-{
-	return (struct open_file *)(uintptr_t)fi->fh;
-}
 
 /*
  * A batch whose metadata cannot be read is shorter. The kernel has to ask for
@@ -453,31 +412,25 @@ static void forget_size(const struct fuse_ops *ops, const struct open_file *f)
 }
 
 /* Counts a reader that is not a loader by its session. */
-static void note_reader(fuse_req_t req, const struct fuse_file_info *fi,
-			struct open_file *f)
+static void note_reader(const struct request *q,
+			const struct fuse_file_info *fi, struct open_file *f)
 {
 	const struct ns_object object = ns_object(f->ino);
 
 	f->way = fi->flags & O_DIRECT ? JOBS_DIRECT : JOBS_PAGE_CACHE;
-	f->job = jobs_get_session(ops_of(req)->jobs, object.dataset,
-				  fuse_req_ctx(req)->pid);
+	f->job = jobs_get_session(q->ops->jobs, object.dataset, q->pid);
 	job_add(f->job, f->way, 1, 0);
 	if (!stream_ready(f->file.stream, (struct batch *)f->file.vfile))
 		job_stalled(f->job, f->way);
 }
 
-static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void reply_opened(const struct request *q, struct open_file *f,
+			 struct fuse_file_info *fi)
 {
-	struct fuse_ops *ops = ops_of(req);
-	struct open_file *f;
-	int r = open_file_open(&ops->files, ino, fuse_req_ctx(req)->uid, &f);
+	struct fuse_ops *ops = q->ops;
 
-	if (r) {
-		reply_error(req, r);
-		return;
-	}
 	if (f->file.stream)
-		note_reader(req, fi, f);
+		note_reader(q, fi, f);
 	fi->fh = (uintptr_t)f;
 	/* A batch with failed samples may be complete at the next open. */
 	fi->keep_cache = !f->file.stream && !f->file.is_snapshot;
@@ -487,12 +440,35 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	forget_size(ops, f);
 	/* If the caller was interrupted, the kernel does not release the file:
 	   close it here. */
-	if (fuse_reply_open(req, fi))
+	if (!reply_open(q, fi))
 		open_file_close(&ops->files, f);
 }
 
+void op_open(const struct request *q, uint64_t ino, struct fuse_file_info *fi)
+{
+	struct open_file *f;
+	int r = open_file_open(&q->ops->files, ino, q->uid, true, &f);
+
+	if (r)
+		reply_error(q, r);
+	else
+		reply_opened(q, f, fi);
+}
+
+bool op_open_at_once(const struct request *q, uint64_t ino,
+		     struct fuse_file_info *fi)
+{
+	struct open_file *f;
+
+	if (!op_is_at_hand(q, ino) ||
+	    open_file_open(&q->ops->files, ino, q->uid, false, &f))
+		return false;
+	reply_opened(q, f, fi);
+	return true;
+}
+
 /* Drops the pages of a batch, which would be a second copy of its slot. */
-static void drop_batch(struct fuse_ops *ops, fuse_ino_t ino)
+static void drop_batch(struct fuse_ops *ops, uint64_t ino)
 {
 	const struct ns_object object = ns_object(ino);
 	const struct ns_object directory = ns_parent(ops->ns, &object);
@@ -502,10 +478,10 @@ static void drop_batch(struct fuse_ops *ops, fuse_ino_t ino)
 		inval_push(ops->inval, ns_ino(&directory), name);
 }
 
-static void op_release(fuse_req_t req, fuse_ino_t ino,
-		       struct fuse_file_info *fi)
+void op_release(const struct request *q, uint64_t ino,
+		const struct fuse_file_info *fi)
 {
-	struct fuse_ops *ops = ops_of(req);
+	struct fuse_ops *ops = q->ops;
 	struct open_file *f = file_of(fi);
 
 	if (f->file.stream)
@@ -513,11 +489,11 @@ static void op_release(fuse_req_t req, fuse_ino_t ino,
 	if (f->file.stream && !(fi->flags & O_DIRECT))
 		drop_batch(ops, ino);
 	open_file_close(&ops->files, f);
-	fuse_reply_err(req, 0);
+	reply_done(q);
 }
 
 /* Reads from the slot, which all readers of the batch share. */
-static void read_slot(fuse_req_t req, struct open_file *f, size_t size,
+static void read_slot(const struct request *q, struct open_file *f, size_t size,
 		      uint64_t off)
 {
 	struct batch *batch = (struct batch *)f->file.vfile;
@@ -526,7 +502,7 @@ static void read_slot(fuse_req_t req, struct open_file *f, size_t size,
 	int r;
 
 	if (off >= batch->vfile.size) {
-		fuse_reply_buf(req, NULL, 0);
+		reply_bytes(q, NULL, 0);
 		return;
 	}
 	r = stream_slot(f->file.stream, batch, &slot);
@@ -534,119 +510,58 @@ static void read_slot(fuse_req_t req, struct open_file *f, size_t size,
 	   batch. */
 	if (!r && !off)
 		job_waited(f->job, (uint64_t)(clock_ns() - begin));
-	if (!r && !open_file_marks(&ops_of(req)->files, f, slot_marks(slot)))
+	if (!r && !open_file_marks(&q->ops->files, f, slot_marks(slot)))
 		r = -EIO;
 	size = min_u64(size, batch->vfile.size - off);
 	/* Count it before the reader can read the statistics. */
 	if (!r)
 		job_add(f->job, f->way, 0, size);
 	if (r)
-		reply_error(req, r);
+		reply_error(q, r);
 	else
-		fuse_reply_buf(req, (const char *)slot_bytes(slot) + off, size);
+		reply_bytes(q, (const char *)slot_bytes(slot) + off, size);
 	if (!r && off + size < batch->vfile.size)
 		slot_put_begun(&slot);
 	else
 		slot_put(&slot);
 }
 
-static void read_vfile(fuse_req_t req, const struct ns_file *file, size_t size,
-		       uint64_t off)
+static void read_vfile(const struct request *q, const struct ns_file *file,
+		       size_t size, uint64_t off)
 {
-	char *buf = scratch_of(ops_of(req), size);
+	char *buf = room_for(q, size);
 	ssize_t got = buf ? vfile_read(file->vfile, buf, size, off, NULL, NULL)
 			  : -ENOMEM;
 
 	if (got < 0)
-		reply_error(req, (int)got);
+		reply_error(q, (int)got);
 	else
-		fuse_reply_buf(req, buf, (size_t)got);
+		reply_bytes(q, buf, (size_t)got);
 }
 
-static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-		    struct fuse_file_info *fi)
+bool op_read_at_once(const struct request *q, size_t size, off_t off,
+		     const struct fuse_file_info *fi)
+{
+	const struct open_file *f = file_of(fi);
+	char *room = request_room(q, size);
+	ssize_t got;
+
+	if (f->file.stream || !room)
+		return false;
+	got = vfile_read_cached(f->file.vfile, room, size, (uint64_t)off);
+	if (got < 0)
+		return false;
+	reply_bytes(q, room, (size_t)got);
+	return true;
+}
+
+void op_read(const struct request *q, size_t size, off_t off,
+	     const struct fuse_file_info *fi)
 {
 	struct open_file *f = file_of(fi);
 
-	(void)ino;
 	if (f->file.stream)
-		read_slot(req, f, size, (uint64_t)off);
+		read_slot(q, f, size, (uint64_t)off);
 	else
-		read_vfile(req, &f->file, size, (uint64_t)off);
-}
-
-/*
- * --- interface ---
- */
-
-int fuse_ops_open(const struct fuse_ops_options *options, struct fuse_ops **out)
-{
-	struct fuse_ops *ops = calloc(1, sizeof(*ops));
-
-	if (!ops)
-		return -ENOMEM;
-	if (pthread_key_create(&ops->scratch, scratch_free)) {
-		free(ops);
-		return -EAGAIN;
-	}
-	open_files_init(&ops->files, options->ns, options->budget,
-			options->log);
-	if (inval_open(&ops->inval)) {
-		fuse_ops_close(ops);
-		return -ENOMEM;
-	}
-	ops->ns = options->ns;
-	ops->jobs = options->jobs;
-	ops->budget = options->budget;
-	ops->watcher = options->watcher;
-	ops->ready = options->ready;
-	ops->arg = options->arg;
-	*out = ops;
-	return 0;
-}
-
-void fuse_ops_start_dropping(struct fuse_ops *ops, struct fuse_session *session,
-			     const char *mountpoint)
-{
-	ops->session = session;
-	inval_start(ops->inval, session, mountpoint);
-}
-
-void fuse_ops_stop_dropping(struct fuse_ops *ops)
-{
-	inval_close(steal(ops->inval));
-	ops->session = NULL;
-}
-
-void fuse_ops_close(struct fuse_ops *ops)
-{
-	if (!ops)
-		return;
-	inval_close(ops->inval);
-	open_files_close(&ops->files);
-	/* Other threads free their memory when they end. If the session has one
-	   thread (-s), the caller is that thread. */
-	scratch_free(pthread_getspecific(ops->scratch));
-	pthread_key_delete(ops->scratch);
-	free(ops);
-}
-
-#define OPERATIONS                                                             \
-	.init = op_init, .statfs = op_statfs, .lookup = op_lookup,             \
-	.getattr = op_getattr, .readlink = op_readlink, .opendir = op_opendir, \
-	.readdir = op_readdir, .readdirplus = op_readdirplus, .open = op_open, \
-	.read = op_read, .release = op_release
-
-static const struct fuse_lowlevel_ops table = { OPERATIONS };
-
-static const struct fuse_lowlevel_ops table_with_xattr = {
-	OPERATIONS,
-	.getxattr = op_getxattr,
-	.listxattr = op_listxattr,
-};
-
-const struct fuse_lowlevel_ops *fuse_ops_table(bool with_xattr, size_t *size)
-{
-	*size = sizeof(table);
-	return with_xattr ? &table_with_xattr : &table;
+		read_vfile(q, &f->file, size, (uint64_t)off);
 }

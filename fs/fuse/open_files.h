@@ -2,8 +2,8 @@
 /* The open files of a mount. Each is charged to the budget, and to its
    user. All functions are thread-safe but open_files_init() and
    open_files_close(). */
-#ifndef FS_MOUNT_OPEN_FILES_H
-#define FS_MOUNT_OPEN_FILES_H
+#ifndef FS_FUSE_OPEN_FILES_H
+#define FS_FUSE_OPEN_FILES_H
 
 #include <pthread.h>
 
@@ -40,9 +40,9 @@ void open_files_init(struct open_files *files, struct ns *ns,
 void open_files_close(struct open_files *files);
 
 /* -ENFILE: the user's files take its share of the memory, which is logged.
-   -ENOMEM: there was no room for the file for some seconds. */
+   -ENOMEM: there was no room for the file, for some seconds if it may wait. */
 int open_file_open(struct open_files *files, uint64_t ino, uid_t user,
-		   struct open_file **out);
+		   bool may_wait, struct open_file **out);
 void open_file_close(struct open_files *files, struct open_file *file);
 
 /* Returns whether it is a batch without the samples whose metadata cannot be

@@ -4,8 +4,8 @@
  * would hold a second copy of each. A separate thread does this, because the
  * kernel may wait for another request meanwhile.
  */
-#ifndef FS_MOUNT_INVAL_H
-#define FS_MOUNT_INVAL_H
+#ifndef FS_FUSE_INVAL_H
+#define FS_FUSE_INVAL_H
 
 #include "fs/util/log.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define FUSE_USE_VERSION 312
 
-#include "fs/mount/inval.h"
+#include "fs/fuse/inval.h"
 
 #include <errno.h>
 #include <fcntl.h>

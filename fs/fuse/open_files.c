@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/mount/open_files.h"
+#include "fs/fuse/open_files.h"
 
 #include <stdlib.h>
 #include <utlist.h>
@@ -72,10 +72,14 @@ static int pin_file(struct open_files *files, struct open_file *f)
 }
 
 /* Charges the budget, and the user. */
-static int charge_file(struct open_files *files, struct open_file *f)
+static int charge_file(struct open_files *files, struct open_file *f,
+		       bool may_wait)
 {
 	const uint64_t bytes = FILE_BYTES + f->file.bytes;
-	int r = budget_take(files->budget, BUDGET_FILES, bytes, WAIT_MS);
+	int r = may_wait ? budget_take(files->budget, BUDGET_FILES, bytes,
+				       WAIT_MS)
+			 : budget_take_unused(files->budget, BUDGET_FILES,
+					      bytes);
 
 	if (r)
 		return r;
@@ -95,7 +99,7 @@ static int charge_file(struct open_files *files, struct open_file *f)
 }
 
 int open_file_open(struct open_files *files, uint64_t ino, uid_t user,
-		   struct open_file **out)
+		   bool may_wait, struct open_file **out)
 {
 	const struct ns_object object = ns_object(ino);
 	struct open_file *f = calloc(1, sizeof(*f));
@@ -107,7 +111,7 @@ int open_file_open(struct open_files *files, uint64_t ino, uid_t user,
 	}
 	f->ino = ino;
 	f->user = user;
-	r = charge_file(files, f);
+	r = charge_file(files, f, may_wait);
 	if (r) {
 		free_file(files, f);
 		return r;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of FUSE over a namespace: they decode requests, call the
-   namespace, and reply. No other file replies to the kernel. */
-#ifndef FS_MOUNT_FUSE_OPS_H
-#define FS_MOUNT_FUSE_OPS_H
+/* The operations of a mount, and the table by which libfuse calls them. */
+#ifndef FS_FUSE_FUSE_OPS_H
+#define FS_FUSE_FUSE_OPS_H
 
 #include "fs/metrics/jobs.h"
 #include "fs/namespace/ns.h"
@@ -20,7 +19,10 @@ struct fuse_ops_options {
 	struct jobs *jobs;     /* counts readers of batches; may be NULL */
 	struct budget *budget; /* charged for open files; may be NULL */
 	struct log *log;
-	struct watcher *watcher; /* reads the groups of callers */
+	/* Opens /proc/PID/status of callers, which has their groups. */
+	int (*open_status)(struct watcher *watcher, pid_t pid);
+	struct watcher *watcher;
+	bool with_xattr; /* there are extended attributes */
 	/* Called once by the thread that answers the kernel's INIT. The mount
 	   works from then on. */
 	void (*ready)(void *arg);
