@@ -464,7 +464,7 @@ def test_signals_unmount_and_end_with_0(data, daemon, how, args):
     assert d.wait() == 0
     assert str(d.where) not in mounts() and d.where.is_dir()
     assert not SUSPICIOUS.search(d.printed())
-    # With rings the kernel ends the connection a moment after the daemon.
+    # The kernel ends the connection of rings a moment after the daemon.
     with pytest.raises(OSError) as e:
         os.close(held)
     assert e.value.errno in (errno.ENOTCONN, errno.ECONNABORTED,
