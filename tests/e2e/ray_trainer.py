@@ -478,7 +478,7 @@ def case_strangers(path):
         linked(loader, 1)
         batches = iter(loader)
         got = [digest(next(batches)) for _ in range(2)]
-        host, port, pid = ray.get(loader._team._actors[0].address.remote())
+        host, port, pid, _ = ray.get(loader._team._actors[0].address.remote())
         before = files_and_threads(pid)
         begin = time.monotonic()
         silent, wrong, slow = (
