@@ -57,34 +57,37 @@ static struct fuse_file_info of_open(const struct fuse_open_in *in)
 
 /* --- operations on names --- */
 
-static void look_up(const struct decoded *d)
+/* Copies the name, because the reply takes its place. Fails the request and
+   returns false if there is none. */
+static bool copy_name(const struct decoded *d, char name[NS_NAME_MAX + 2])
 {
-	char name[NS_NAME_MAX + 2];
-	size_t size = d->name ? strnlen(d->name, NS_NAME_MAX + 1) : 0;
+	size_t size;
 
 	if (!d->name) {
 		reply_error(&d->request, -EINVAL);
-		return;
+		return false;
 	}
-	/* The reply has the place of the name. */
+	size = strnlen(d->name, NS_NAME_MAX + 1);
 	memcpy(name, d->name, size);
 	name[size] = '\0';
-	op_lookup(&d->request, d->ino, name);
+	return true;
+}
+
+static void look_up(const struct decoded *d)
+{
+	char name[NS_NAME_MAX + 2];
+
+	if (copy_name(d, name))
+		op_lookup(&d->request, d->ino, name);
 }
 
 static void get_xattr(const struct decoded *d)
 {
 	const struct fuse_getxattr_in *in = d->op;
 	char name[NS_NAME_MAX + 2];
-	size_t size = d->name ? strnlen(d->name, NS_NAME_MAX + 1) : 0;
 
-	if (!d->name) {
-		reply_error(&d->request, -EINVAL);
-		return;
-	}
-	memcpy(name, d->name, size);
-	name[size] = '\0';
-	op_getxattr(&d->request, d->ino, name, in->size);
+	if (copy_name(d, name))
+		op_getxattr(&d->request, d->ino, name, in->size);
 }
 
 /* --- all operations --- */

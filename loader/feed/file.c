@@ -239,7 +239,6 @@ static bool file_network(const struct feed *feed, struct source_net_stats *net,
 	return source_net_stats(ds->source, net);
 }
 
-/* The data of a server may take long. */
 static bool file_take_entries(struct feed *feed, uint64_t bytes)
 {
 	struct file_feed *f = (struct file_feed *)feed;
@@ -254,6 +253,7 @@ static bool file_take_entries(struct feed *feed, uint64_t bytes)
 	return true;
 }
 
+/* The data of a server may take long. */
 static void file_cancel(struct feed *feed)
 {
 	source_halt(((struct file_feed *)feed)->ds->source);

@@ -70,20 +70,28 @@ static void compare_reduced(struct baseline *b,
 	}
 }
 
+/* Returns a new record of the image, or NULL if it cannot have one. */
+static struct entry_record *make_record(const struct baseline_image *image)
+{
+	struct entry_scan scan = baseline_scan(image);
+	struct entry_record *record;
+
+	if (image->restart_interval)
+		return NULL;
+	record = malloc(entry_record_size(&scan));
+	MUST(record);
+	entry_record_init(record, &scan);
+	return record;
+}
+
 /* Crops with a record fail where they fail without. */
 static void try_recorded(struct baseline *b, const struct baseline_image *image,
 			 size_t seed)
 {
 	struct baseline_plane got[BASELINE_COMPONENTS];
-	struct entry_scan scan = baseline_scan(image);
-	struct entry_record *record;
+	struct entry_record *record = make_record(image);
 
-	if (image->restart_interval)
-		return;
-	record = malloc(entry_record_size(&scan));
-	MUST(record);
-	entry_record_init(record, &scan);
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; record && i < 4; i++) {
 		struct rect rect = rect_in(image, seed * (i + 1) / 3);
 		int r = baseline_decode(b, image, &rect, MARGIN, NULL, got);
 
@@ -99,15 +107,9 @@ static void compare_recorded(struct baseline *b,
 			     const struct planes *want, size_t seed)
 {
 	struct baseline_plane got[BASELINE_COMPONENTS];
-	struct entry_scan scan = baseline_scan(image);
-	struct entry_record *record;
+	struct entry_record *record = make_record(image);
 
-	if (image->restart_interval)
-		return;
-	record = malloc(entry_record_size(&scan));
-	MUST(record);
-	entry_record_init(record, &scan);
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; record && i < 4; i++) {
 		struct rect rect = rect_in(image, seed * (i + 1) / 3);
 
 		MUST(!baseline_decode_recorded(b, image, &rect, MARGIN, record,
