@@ -6,6 +6,7 @@
 #include "fs/util/bytes.h"
 #include "loader/jpeg/entry_index.h"
 #include "loader/jpeg/huffman.h"
+#include "loader/jpeg/stuffing.h"
 
 /*
  * Compiled with and without the instructions that make it fast, and for full
@@ -42,24 +43,10 @@ struct decoder {
 size_t entropy_unstuff(const uint8_t *bytes, size_t size, uint8_t *out,
 		       size_t *n)
 {
-	size_t at = 0;
-	size_t to = 0;
+	size_t read = stuffing_remove(bytes, size, out, n);
 
-	while (at < size) {
-		const uint8_t *ff = memchr(bytes + at, 0xff, size - at);
-		size_t run = ff ? (size_t)(ff - bytes) - at : size - at;
-
-		memcpy(out + to, bytes + at, run);
-		at += run;
-		to += run;
-		if (size - at < 2 || bytes[at + 1])
-			break;
-		out[to++] = 0xff;
-		at += 2;
-	}
-	memset(out + to, 0, ENTROPY_PAD);
-	*n = to;
-	return at;
+	memset(out + *n, 0, ENTROPY_PAD);
+	return read;
 }
 
 /*
