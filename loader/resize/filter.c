@@ -7,17 +7,9 @@
 #include "fs/util/bytes.h"
 
 enum {
-	ONE_BITS = 15,
-	ONE = 1 << ONE_BITS,
-	/* Bits of the reciprocal that shares are multiplied by. */
-	SCALE_BITS = 32,
-	/* Weights of libjpeg's upsampling, for the nearer and the farther
-	   sample. */
-	NEAR = 3,
-	FAR = 1,
-	/* Most samples of an output: those of its pixels, and a neighbor on
-	   each side. */
-	CELLS_MAX = FILTER_PIXELS_MAX + 2,
+	/* Rows of zeros around the shares, for filter_pair_fn. */
+	SHARES_BEFORE = 3,
+	SHARES_AFTER = 4,
 };
 
 /* An axis in units so small that every share is a whole number of them. */
@@ -28,13 +20,13 @@ struct measure {
 	uint64_t pixels; /* of the grid */
 };
 
-/* The pixels of an output, and the share of each. */
+/* The pixels of an output, and the share of each, `stride` numbers apart. */
 typedef uint32_t shares_fn(const struct measure *m, uint64_t i, uint32_t *first,
-			   uint32_t *of);
+			   int32_t *of, size_t stride);
 
 /* The shares of the source pixels that an output covers. */
 static uint32_t area_shares(const struct measure *m, uint64_t i,
-			    uint32_t *first, uint32_t *of)
+			    uint32_t *first, int32_t *of, size_t stride)
 {
 	uint64_t begin = m->before + i * m->output, left = m->output;
 	uint64_t k = begin / m->pixel, part = (k + 1) * m->pixel - begin;
@@ -42,28 +34,28 @@ static uint32_t area_shares(const struct measure *m, uint64_t i,
 
 	*first = (uint32_t)k;
 	for (; part < left; left -= part, part = m->pixel)
-		of[n++] = (uint32_t)part;
-	of[n++] = (uint32_t)left;
+		of[n++ * stride] = (int32_t)part;
+	of[n++ * stride] = (int32_t)left;
 	return n;
 }
 
 /* OpenCV's INTER_AREA for a side that grows. */
 static uint32_t linear_shares(const struct measure *m, uint64_t i,
-			      uint32_t *first, uint32_t *of)
+			      uint32_t *first, int32_t *of, size_t stride)
 {
 	uint64_t begin = m->before + i * m->output, end = begin + m->output;
 	uint64_t k = begin / m->pixel, next = (k + 1) * m->pixel;
 	uint64_t right = end > next && k + 1 < m->pixels ? end - next : 0;
 
 	*first = (uint32_t)k;
-	of[0] = (uint32_t)(m->output - right);
-	of[1] = (uint32_t)right;
+	of[0] = (int32_t)(m->output - right);
+	of[stride] = (int32_t)right;
 	return 1 + (right > 0);
 }
 
 /* A triangle as wide as the reduction, in half units. */
 static uint32_t triangle_shares(const struct measure *m, uint64_t i,
-				uint32_t *first, uint32_t *of)
+				uint32_t *first, int32_t *of, size_t stride)
 {
 	uint64_t half = 2 * max_u64(m->output, m->pixel);
 	uint64_t center = 2 * m->before + (2 * i + 1) * m->output;
@@ -77,8 +69,9 @@ static uint32_t triangle_shares(const struct measure *m, uint64_t i,
 		at = (2 * k + 1) * m->pixel;
 		if (at >= center + half)
 			break;
-		of[n++] = (uint32_t)(half -
-				     (at > center ? at - center : center - at));
+		of[n++ * stride] =
+			(int32_t)(half -
+				  (at > center ? at - center : center - at));
 	}
 	return n;
 }
@@ -138,10 +131,11 @@ void filter_needs(enum filter_kind kind, const struct axis_part *part,
 		  const struct filter_grid *grid, uint32_t *first, uint32_t *n)
 {
 	struct measure m = measure_of(part, grid);
-	uint32_t unused[FILTER_PIXELS_MAX], last;
+	int32_t unused[FILTER_PIXELS_MAX];
+	uint32_t last;
 
-	SHARES[kind](&m, part->begin, first, unused);
-	*n = SHARES[kind](&m, part->begin + part->count - 1, &last, unused);
+	SHARES[kind](&m, part->begin, first, unused, 1);
+	*n = SHARES[kind](&m, part->begin + part->count - 1, &last, unused, 1);
 	*n += last - *first;
 }
 
@@ -164,8 +158,8 @@ static void fill_shares(struct shares *s, const struct measure *m)
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t at = part->begin + (part->mirror ? n - 1 - i : i);
 
-		s->n[i] = SHARES[s->kind](m, at, &s->first[i],
-					  s->of + (size_t)i * s->most);
+		s->n[i] = SHARES[s->kind](m, at, &s->first[i], s->of + i,
+					  s->stride);
 	}
 }
 
@@ -174,26 +168,31 @@ int shares_build(struct shares *s, enum filter_kind kind,
 {
 	struct measure m = measure_of(part, grid);
 	uint64_t most = most_pixels(m.output, m.pixel);
+	uint64_t rows = SHARES_BEFORE + most + SHARES_AFTER;
 	uint32_t n = part->count;
+	size_t stride = align_up(n, FILTER_LANES);
 	int r;
 
 	if (s->most && s->kind == kind && same_part(&s->part, part) &&
 	    same_grid(&s->grid, grid))
 		return 0;
 	s->most = 0;
-	r = scratch_grow(&s->memory[0], 2 * (uint64_t)n, sizeof(*s->first));
+	r = scratch_grow(&s->memory[0], 2 * stride, sizeof(*s->first));
 	if (!r)
-		r = scratch_grow(&s->memory[1], n * most, sizeof(*s->of));
+		r = scratch_grow(&s->memory[1], rows * stride, sizeof(*s->of));
 	if (r)
 		return r;
+	memset(s->memory[0].p, 0, 2 * stride * sizeof(*s->first));
+	memset(s->memory[1].p, 0, rows * stride * sizeof(*s->of));
 	s->kind = kind;
 	s->part = *part;
 	s->grid = *grid;
 	s->pixels = (uint32_t)m.pixels;
 	s->most = (uint32_t)most;
+	s->stride = stride;
 	s->first = s->memory[0].p;
-	s->n = s->first + n;
-	s->of = s->memory[1].p;
+	s->n = s->first + stride;
+	s->of = (int32_t *)s->memory[1].p + SHARES_BEFORE * stride;
 	fill_shares(s, &m);
 	return 0;
 }
@@ -234,6 +233,24 @@ static struct pixels pixels_of(const struct shares *shares,
 	return (struct pixels){ low, low + rest };
 }
 
+/* The first sample of an output, and the one after the last. */
+struct samples {
+	uint32_t begin;
+	uint32_t end;
+};
+
+static struct samples samples_of(const struct filter_source *s, struct pixels p)
+{
+	uint32_t end = (p.high + 1) / 2 + 1;
+
+	if (s->across == 1)
+		return (struct samples){ p.low, p.high + 1 };
+	if (!s->smooth)
+		return (struct samples){ p.low / 2, p.high / 2 + 1 };
+	return (struct samples){ p.low ? (p.low - 1) / 2 : 0,
+				 end < s->samples ? end : s->samples };
+}
+
 /* Counts the samples of the outputs, and finds where they begin. */
 static void measure_filter(struct filter *f, const struct shares *shares,
 			   const struct filter_source *s)
@@ -241,123 +258,105 @@ static void measure_filter(struct filter *f, const struct shares *shares,
 	uint32_t low = UINT32_MAX, end = 0, taps = 1;
 
 	for (uint32_t i = 0; i < f->count; i++) {
-		struct pixels p = pixels_of(shares, s, i);
-		uint32_t a = p.low, b = p.high + 1;
+		struct samples of = samples_of(s, pixels_of(shares, s, i));
 
-		if (s->across == 2) {
-			a = far_of(s, p.low);
-			a = a < p.low / 2 ? a : p.low / 2;
-			b = far_of(s, p.high);
-			b = (b > p.high / 2 ? b : p.high / 2) + 1;
-		}
-		f->first[i] = a;
-		taps = b - a > taps ? b - a : taps;
-		low = a < low ? a : low;
-		end = b > end ? b : end;
+		f->first[i] = of.begin;
+		taps = of.end - of.begin > taps ? of.end - of.begin : taps;
+		low = of.begin < low ? of.begin : low;
+		end = of.end > end ? of.end : end;
 	}
 	f->taps = taps;
 	f->origin = low - s->begin;
 	f->span = end - low;
 }
 
-/*
- * Adds pixels, by their filter weights, to their samples; `first` is the first
- * sample. Returns the sum of the weights.
- */
-static uint64_t spread(const struct filter_source *s, struct pixels p,
-		       const uint32_t *of, uint32_t first, uint64_t *cells)
+/* Adds the shares of an output's pixels to its samples, of which the first is
+   `first`. */
+static void spread(const struct filter_source *s, const struct shares *shares,
+		   uint32_t i, uint32_t first, int32_t *cells)
 {
-	const uint32_t *share = s->mirror ? of + (p.high - p.low) : of;
-	const ptrdiff_t step = s->mirror ? -1 : 1;
-	uint64_t sum = 0;
+	struct pixels p = pixels_of(shares, s, i);
+	size_t stride = shares->stride;
 
-	for (uint32_t pixel = p.low; pixel <= p.high; pixel++, share += step) {
-		sum += *share;
+	for (uint32_t k = 0; k < shares->n[i]; k++) {
+		uint32_t pixel = s->mirror ? p.high - k : p.low + k;
+		int32_t share = shares->of[k * stride + i];
+
 		if (s->across == 1) {
-			*cells++ = *share;
+			cells[(pixel - first) * stride] += share;
 			continue;
 		}
-		cells[pixel / 2 - first] += NEAR * (uint64_t)*share;
-		cells[far_of(s, pixel) - first] += FAR * (uint64_t)*share;
+		cells[(pixel / 2 - first) * stride] += FILTER_NEAR * share;
+		cells[(far_of(s, pixel) - first) * stride] +=
+			FILTER_FAR * share;
 	}
-	return s->across == 1 ? sum : (NEAR + FAR) * sum;
+}
+
+/* Whether an output may have samples at an edge of the image. */
+static bool is_at_edge(const struct filter *f, const struct filter_source *s,
+		       uint32_t first)
+{
+	return !s->smooth || !first || first + f->taps >= s->samples;
 }
 
 /*
- * Rounds to the nearest, then adds the rest of the sum to the first of the
- * largest weights.
+ * Computes the cells of most outputs at once. The others are mirrored, would end
+ * too late and so begin earlier, or have neighbors that the image lacks.
  */
-static void weigh(const uint64_t *cells, uint32_t n, uint64_t scale,
-		  uint32_t *weights)
+static void fill_cells(struct filter *f, const struct shares *shares,
+		       const struct filter_source *s, filter_pair_fn *pair)
 {
-	uint32_t left = ONE, most = 0, largest = 0;
+	uint32_t low = s->begin + f->origin, last = low + f->span - f->taps;
 
-	for (uint32_t k = 0; k < n; k++) {
-		uint64_t w = cells[k] * scale + (1ull << (SCALE_BITS - 1));
-		uint32_t weight = (uint32_t)(w >> SCALE_BITS);
-
-		weights[k] = weight << 16 | weight;
-		left -= weight;
-		if (weight > most) {
-			most = weight;
-			largest = k;
-		}
-	}
-	most += left;
-	/* 2^15 is the only weight that a signed 16-bit number cannot hold. */
-	most -= most == ONE;
-	weights[largest] = most << 16 | most;
-}
-
-static void fill_weights(struct filter *f, const struct shares *shares,
-			 const struct filter_source *s)
-{
-	uint32_t low = s->begin + f->origin;
-	uint64_t sum = 0, scale = 0;
-
+	if (s->across == 2)
+		pair(shares, s->at, f->taps, f->cells);
+	else
+		memcpy(f->cells, shares->of,
+		       f->taps * f->stride * sizeof(*f->cells));
 	for (uint32_t i = 0; i < f->count; i++) {
-		uint64_t cells[CELLS_MAX], total;
-		uint32_t last = f->span - f->taps, first = f->first[i] - low;
-		const uint32_t *of = shares->of + (size_t)i * shares->most;
+		uint32_t first = f->first[i];
+		uint32_t begin = first < last ? first : last;
 
-		/* An output that would end too late begins earlier. */
-		first = first < last ? first : last;
-		memset(cells, 0, f->taps * sizeof(*cells));
-		total = spread(s, pixels_of(shares, s, i), of, f->first[i],
-			       cells + (f->first[i] - low - first));
-		/* Most outputs have the same number. */
-		if (total != sum) {
-			sum = total;
-			scale = (1ull << (ONE_BITS + SCALE_BITS)) / sum;
-		}
-		f->first[i] = first;
-		weigh(cells, f->taps, scale, f->weights + (size_t)i * f->taps);
+		f->first[i] = begin - low;
+		if (!s->mirror && first == begin &&
+		    !(s->across == 2 && is_at_edge(f, s, first)))
+			continue;
+		for (uint32_t k = 0; k < f->taps; k++)
+			f->cells[k * f->stride + i] = 0;
+		spread(s, shares, i, begin, f->cells + i);
 	}
 }
 
 int filter_build(struct filter *f, const struct shares *shares,
-		 const struct filter_source *source)
+		 const struct filter_source *source,
+		 const struct filter_class *class)
 {
+	uint64_t n;
 	int r;
 
 	f->count = shares->part.count;
+	f->stride = shares->stride;
 	r = scratch_grow(&f->memory[0], f->count, sizeof(*f->first));
 	if (r)
 		return r;
 	f->first = f->memory[0].p;
 	measure_filter(f, shares, source);
-	r = scratch_grow(&f->memory[1], (uint64_t)f->count * f->taps,
-			 sizeof(*f->weights));
+	n = (uint64_t)f->taps * f->stride;
+	r = scratch_grow(&f->memory[1], n, sizeof(*f->weights));
+	if (!r)
+		r = scratch_grow(&f->memory[2], n, sizeof(*f->cells));
 	if (r)
 		return r;
 	f->weights = f->memory[1].p;
-	fill_weights(f, shares, source);
+	f->cells = f->memory[2].p;
+	fill_cells(f, shares, source, class->pair);
+	class->weigh(f);
 	return 0;
 }
 
 void filter_fini(struct filter *f)
 {
-	scratch_fini(&f->memory[0]);
-	scratch_fini(&f->memory[1]);
+	for (int i = 0; i < 3; i++)
+		scratch_fini(&f->memory[i]);
 	*f = (struct filter){ 0 };
 }

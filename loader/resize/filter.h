@@ -21,6 +21,18 @@ enum {
 	/* Most source pixels of an output: with more, rounding errors add
 	   up. */
 	FILTER_PIXELS_MAX = 64,
+	/* Most samples of an output: those of its pixels, and a neighbor on
+	   each side. */
+	FILTER_TAPS_MAX = FILTER_PIXELS_MAX + 2,
+	FILTER_ONE_BITS = 15,
+	FILTER_ONE = 1 << FILTER_ONE_BITS,
+	/* Bits of the reciprocal that shares are multiplied by. */
+	FILTER_SCALE_BITS = 32,
+	/* Weights of libjpeg's upsampling, for the nearer and the farther
+	   sample. */
+	FILTER_NEAR = 3,
+	FILTER_FAR = 1,
+	FILTER_LANES = 8, /* outputs are padded to a multiple */
 };
 
 enum filter_kind {
@@ -37,8 +49,9 @@ struct filter_grid {
 
 /*
  * The shares of an axis in pixels of the grid, for any component. Output i has
- * the pixels first[i] + k, k < n[i]; each counts of[i * most + k] / the sum of
- * all of them.
+ * the pixels first[i] + k, k < n[i]; each counts of[k * stride + i] / the sum of
+ * all of them. All other numbers are 0, also in some rows before k = 0 and after
+ * k = most - 1, and in columns up to the stride.
  */
 struct shares {
 	enum filter_kind kind;
@@ -46,9 +59,10 @@ struct shares {
 	struct filter_grid grid;
 	uint32_t pixels; /* pixels of the grid that touch the axis */
 	uint32_t most;
-	uint32_t *first; /* [part.count] */
-	uint32_t *n;	 /* [part.count] */
-	uint32_t *of;	 /* [part.count * most] */
+	size_t stride;
+	uint32_t *first; /* [stride] */
+	uint32_t *n;	 /* [stride] */
+	int32_t *of;
 	struct scratch memory[2];
 };
 
@@ -69,7 +83,34 @@ struct filter {
 	uint32_t span;	   /* [origin, origin + span) */
 	uint32_t *first;   /* [count], of source.begin + origin */
 	uint32_t *weights; /* [count * taps], twice in each: v << 16 | v */
-	struct scratch memory[2];
+	/* Shares of the samples: what the weights are made of. Tap k of output
+	   i is cells[k * stride + i]. */
+	int32_t *cells;
+	size_t stride;
+	struct scratch memory[3];
+};
+
+/*
+ * Computes the weights from the cells. An output has sum S of its cells; a cell
+ * c has the weight c * (2^47 / S, rounded down) / 2^32, rounded to the nearest.
+ * The first of the largest weights gets the rest of 2^15. A weight of 2^15, which
+ * is no signed 16-bit number, is stored as 2^15 - 1. No product has more than 47
+ * bits, so float64 is exact. `weights` has room for `stride` outputs.
+ */
+typedef void filter_weigh_fn(struct filter *f);
+
+/*
+ * Computes cells of samples that cover two pixels each. Sample s gets three
+ * times the shares of pixels 2 s and 2 s + 1, and once those of 2 s - 1 and
+ * 2 s + 2. The first pixel of output i is `at` + first[i]; its first cell is the
+ * first sample that gets a share.
+ */
+typedef void filter_pair_fn(const struct shares *shares, uint32_t at,
+			    uint32_t taps, int32_t *cells);
+
+struct filter_class {
+	filter_pair_fn *pair;
+	filter_weigh_fn *weigh;
 };
 
 /*
@@ -97,7 +138,8 @@ void shares_fini(struct shares *shares);
 
 /* Builds a filter from a zeroed or used one. -ENOMEM */
 int filter_build(struct filter *filter, const struct shares *shares,
-		 const struct filter_source *source);
+		 const struct filter_source *source,
+		 const struct filter_class *class);
 void filter_fini(struct filter *filter);
 
 #endif

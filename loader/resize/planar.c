@@ -160,9 +160,9 @@ static int build_filters(struct planar *p, struct component *c,
 		.smooth = whole->across == 1 || whole->width >= SMOOTH_MIN,
 		.begin = plane->y,
 	};
-	int r = filter_build(&c->x, &p->x, &x);
+	int r = filter_build(&c->x, &p->x, &x, &p->class->filter);
 
-	return r ? r : filter_build(&c->y, &p->y, &y);
+	return r ? r : filter_build(&c->y, &p->y, &y, &p->class->filter);
 }
 
 /* Whether the samples of two components lie at the same places. */

@@ -47,6 +47,7 @@ struct planar_colours {
 };
 
 struct planar_class {
+	struct filter_class filter;
 	void (*down)(const struct planar_down *d);
 	/* PLANAR_ROWS rows `stride` apart become `width` columns. */
 	void (*turn)(const int16_t *in, size_t stride, uint32_t width,

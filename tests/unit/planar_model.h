@@ -5,7 +5,7 @@
 
 #include "loader/resize/planar_class.h"
 
-enum { ONE_BITS = 15 };
+enum { ONE_BITS = FILTER_ONE_BITS };
 
 static int32_t times(int32_t a, int32_t b)
 {
@@ -20,6 +20,63 @@ static int16_t limited(int32_t v)
 static int32_t weight_of(uint32_t weight)
 {
 	return (int32_t)(weight & 0xffff);
+}
+
+/* Pixel by pixel. */
+static void pair(const struct shares *shares, uint32_t at, uint32_t taps,
+		 int32_t *cells)
+{
+	size_t stride = shares->stride;
+
+	memset(cells, 0, taps * stride * sizeof(*cells));
+	for (uint32_t i = 0; i < shares->part.count; i++) {
+		uint32_t low = at + shares->first[i];
+		uint32_t first = (low + 1) / 2 - 1;
+
+		for (uint32_t pixel = low; pixel < low + shares->n[i];
+		     pixel++) {
+			uint32_t near = pixel / 2, far = near - 1;
+			int32_t share =
+				shares->of[(pixel - low) * stride + i];
+
+			if (pixel % 2)
+				far = near + 1;
+			if (near - first < taps)
+				cells[(near - first) * stride + i] += 3 * share;
+			if (far - first < taps)
+				cells[(far - first) * stride + i] += share;
+		}
+	}
+}
+
+/* The weights of output i. */
+static void weigh_one(const struct filter *f, uint32_t i, uint32_t *weights)
+{
+	uint64_t half = 1ull << (FILTER_SCALE_BITS - 1), sum = 0, scale;
+	uint32_t left = FILTER_ONE, largest = 0;
+
+	for (uint32_t k = 0; k < f->taps; k++)
+		sum += (uint64_t)f->cells[k * f->stride + i];
+	scale = (1ull << (FILTER_ONE_BITS + FILTER_SCALE_BITS)) / sum;
+	for (uint32_t k = 0; k < f->taps; k++) {
+		uint64_t share = (uint64_t)f->cells[k * f->stride + i];
+
+		weights[k] = (uint32_t)((share * scale + half) >>
+					FILTER_SCALE_BITS);
+		left -= weights[k];
+		if (weights[k] > weights[largest])
+			largest = k;
+	}
+	weights[largest] += left;
+	weights[largest] -= weights[largest] == FILTER_ONE;
+	for (uint32_t k = 0; k < f->taps; k++)
+		weights[k] |= weights[k] << 16;
+}
+
+static void weigh(struct filter *f)
+{
+	for (uint32_t i = 0; i < f->count; i++)
+		weigh_one(f, i, f->weights + (size_t)i * f->taps);
 }
 
 static void down(const struct planar_down *d)
@@ -95,6 +152,7 @@ static void gray(const struct planar_colours *c)
 }
 
 static const struct planar_class planar_model = {
+	.filter = { .pair = pair, .weigh = weigh },
 	.down = down,
 	.turn = turn,
 	.across = across,

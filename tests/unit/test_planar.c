@@ -413,6 +413,28 @@ static void nothing_is_taken_for_another(void)
 	planar_close(p);
 }
 
+/* Every class of loops builds the filter of the model. */
+static void check_classes(const struct filter *f, const struct shares *shares,
+			  const struct filter_source *source)
+{
+	const struct planar_class *const classes[] = { &planar_plain,
+						       ISA_BEST(planar) };
+
+	for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
+		struct filter other = { 0 };
+
+		CHECK(!filter_build(&other, shares, source,
+				    &classes[i]->filter));
+		CHECK(other.taps == f->taps);
+		CHECK(!memcmp(other.first, f->first,
+			      f->count * sizeof(*f->first)));
+		CHECK(!memcmp(other.weights, f->weights,
+			      (size_t)f->count * f->taps *
+				      sizeof(*f->weights)));
+		filter_fini(&other);
+	}
+}
+
 static void check_weights(struct rng *rng)
 {
 	struct axis_part part = { 1 + below(rng, 400), 1 + below(rng, 300), 0,
@@ -434,7 +456,7 @@ static void check_weights(struct rng *rng)
 	if (part.from / part.to > 25)
 		return;
 	CHECK(!shares_build(&shares, kind, &part, &grid));
-	CHECK(!filter_build(&f, &shares, &source));
+	CHECK(!filter_build(&f, &shares, &source, &planar_model.filter));
 	CHECK(f.origin + f.span <= source.samples);
 	for (uint32_t i = 0; i < f.count; i++) {
 		uint32_t sum = 0;
@@ -449,6 +471,7 @@ static void check_weights(struct rng *rng)
 		}
 		CHECK(sum == 1 << 15 || sum == INT16_MAX);
 	}
+	check_classes(&f, &shares, &source);
 	shares_fini(&shares);
 	filter_fini(&f);
 }

@@ -208,7 +208,122 @@ static void gray(const struct planar_colours *c)
 	}
 }
 
+/* Sample k of an output has pixels from 2 k - 1 or 2 k - 2 on. */
+static void pair(const struct shares *shares, uint32_t at, uint32_t taps,
+		 int32_t *cells)
+{
+	ptrdiff_t stride = (ptrdiff_t)shares->stride;
+	const int32_t *row = shares->of;
+
+	for (uint32_t k = 0; k < taps; k++, row += 2 * stride, cells += stride)
+		for (ptrdiff_t i = 0; i < stride; i++) {
+			int32_t a = row[i - 3 * stride];
+			int32_t b = row[i - 2 * stride];
+			int32_t c = row[i - stride];
+			int32_t d = row[i], e = row[i + stride];
+			int32_t even = FILTER_NEAR * (b + c) + a + d;
+			int32_t odd = FILTER_NEAR * (c + d) + b + e;
+
+			cells[i] = (at + shares->first[i]) & 1 ? odd : even;
+		}
+}
+
+/* Four outputs. */
+typedef int32_t int4 __attribute__((vector_size(16)));
+typedef double double4 __attribute__((vector_size(32)));
+enum { FOUR = 4 };
+
+INLINE int4 int4_load(const void *p)
+{
+	int4 v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* What to multiply the cells by. The quotient is never rounded up to a whole
+   number, since it has less than 53 bits before and after the point. */
+INLINE void scale_of(const struct filter *f, uint32_t i, uint32_t taps,
+		     double4 *scale)
+{
+	const int32_t *cells = f->cells + i;
+	int4 sum = { 0 };
+
+	UNROLL
+	for (uint32_t k = 0; k < taps; k++, cells += f->stride)
+		sum += int4_load(cells);
+	sum -= sum == 0; /* outputs of the padding */
+	*scale = 0x1p47 / __builtin_convertvector(sum, double4);
+	for (int n = 0; n < FOUR; n++)
+		(*scale)[n] = __builtin_floor((*scale)[n]);
+}
+
+/* The rounded weights of a tap. */
+INLINE int4 weights_of(const int32_t *cells, const double4 *scale)
+{
+	double4 v = __builtin_convertvector(int4_load(cells), double4) * *scale;
+
+	return __builtin_convertvector((v + 0x1p31) * 0x1p-32, int4);
+}
+
+/* Weighs the outputs from i on, tap by tap. */
+INLINE void weigh_four(const struct filter *f, uint32_t i, uint32_t taps,
+		       int4 *weights)
+{
+	const int32_t *cells = f->cells + i;
+	int4 left = { 0 }, most = { 0 }, largest = { 0 };
+	double4 scale;
+
+	left += FILTER_ONE;
+	scale_of(f, i, taps, &scale);
+	UNROLL
+	for (uint32_t k = 0; k < taps; k++, cells += f->stride) {
+		int4 w = weights_of(cells, &scale), more = w > most;
+
+		weights[k] = w;
+		left -= w;
+		most = (w & more) | (most & ~more);
+		largest = (more & (int32_t)k) | (largest & ~more);
+	}
+	UNROLL
+	for (uint32_t k = 0; k < taps; k++) {
+		int4 w = weights[k] + (left & (largest == (int32_t)k));
+
+		w += w == FILTER_ONE;
+		weights[k] = w << 16 | w;
+	}
+}
+
+INLINE void weigh_taps(struct filter *f, uint32_t taps)
+{
+	uint32_t *out = f->weights;
+
+	for (uint32_t i = 0; i < f->count; i += FOUR) {
+		int4 weights[FILTER_TAPS_MAX];
+
+		weigh_four(f, i, taps, weights);
+		UNROLL
+		for (int n = 0; n < FOUR; n++)
+			UNROLL
+			for (uint32_t k = 0; k < taps; k++)
+				*out++ = (uint32_t)weights[k][n];
+	}
+}
+
+static void weigh(struct filter *f)
+{
+	if (f->taps == 2)
+		weigh_taps(f, 2);
+	else if (f->taps == 3)
+		weigh_taps(f, 3);
+	else if (f->taps == 4)
+		weigh_taps(f, 4);
+	else
+		weigh_taps(f, f->taps);
+}
+
 const struct planar_class ISA_NAME(planar) = {
+	.filter = { .pair = pair, .weigh = weigh },
 	.down = down,
 	.turn = turn,
 	.across = across,
