@@ -270,35 +270,46 @@ static const char *decode_from_start(struct baseline *b,
 	}
 }
 
-/*
- * The end of the bytes of the MCU before entry i, which may share its last
- * byte.
- */
-static size_t end_before(const struct entry_index *index, uint64_t i,
-			 size_t scan_size)
+/* The entries of a row of MCUs: of its first wanted MCU, or before, and the
+   first one after the last. */
+struct row_entries {
+	uint64_t first;
+	uint64_t end;
+	uint32_t mcu; /* of the first one, in the row */
+};
+
+static struct row_entries entries_of(const struct entropy_scan *scan,
+				     uint32_t step, uint32_t y)
 {
-	if (i >= index->n)
-		return scan_size;
-	return (size_t)min_u64((uint64_t)index->entries[i].byte + 2, scan_size);
+	uint64_t per_row = div_round_up(scan->mcus_across, step);
+	uint32_t first = scan->x / step;
+
+	return (struct row_entries){
+		.first = y * per_row + first,
+		.end = y * per_row + div_round_up(scan->x + scan->width, step),
+		.mcu = first * step,
+	};
 }
 
-/* Decodes the wanted MCUs of a row, from the entry at or before the first. */
+/* The end of the bytes of the MCU before an entry, which may share its last
+   byte. */
+static size_t end_before(const struct entry *entry, size_t scan_size)
+{
+	return (size_t)min_u64((uint64_t)entry->byte + 2, scan_size);
+}
+
+/* Decodes the wanted MCUs of row y from an entry, MCU `mcu` of the row. */
 static const char *decode_row(struct baseline *b,
 			      const struct baseline_image *image,
-			      const struct entry_index *index, uint32_t y)
+			      const struct entry *entry, size_t end,
+			      uint32_t mcu, uint32_t y)
 {
 	const struct entropy_scan *scan = &b->scan;
-	uint64_t per_row = div_round_up(scan->mcus_across, index->step);
-	uint32_t first = scan->x / index->step;
-	uint32_t last = div_round_up(scan->x + scan->width, index->step);
-	uint64_t i = y * per_row + first;
-	size_t end = end_before(index, y * per_row + last, image->scan_size);
-	const struct entry *entry = &index->entries[i];
 	struct entropy_run run = {
 		.bytes = b->data.p,
 		.bit = entry->bit,
-		.mcu = y * scan->mcus_across + first * index->step,
-		.n = scan->x + scan->width - first * index->step,
+		.mcu = y * scan->mcus_across + mcu,
+		.n = scan->x + scan->width - mcu,
 		.dc = { entry->dc[0], entry->dc[1], entry->dc[2] },
 	};
 
@@ -327,8 +338,15 @@ static const char *decode_rows(struct baseline *b,
 	if (!is_index_of(index, image))
 		return OTHER_INDEX;
 	for (uint32_t i = 0; i < b->scan.height; i++) {
-		const char *bad = decode_row(b, image, index, b->scan.y + i);
+		uint32_t y = b->scan.y + i;
+		struct row_entries row = entries_of(&b->scan, index->step, y);
+		size_t end = image->scan_size;
+		const char *bad;
 
+		if (row.end < index->n)
+			end = end_before(&index->entries[row.end], end);
+		bad = decode_row(b, image, &index->entries[row.first], end,
+				 row.mcu, y);
 		if (bad)
 			return bad;
 	}
@@ -438,21 +456,21 @@ static const char *decode_rest(struct baseline *b,
 	return bad;
 }
 
-/* Copies the entries of the known rows that are wanted. */
-static int load_entries(struct baseline *b, const struct entry_record *record,
-			uint32_t end, struct entry_index *out)
+/* Decodes the wanted MCUs of a known row. */
+static const char *decode_known(struct baseline *b,
+				const struct baseline_image *image,
+				const struct entry_record *record, uint32_t y)
 {
-	size_t per_row = entry_record_per_row(record);
-	struct entry *entries;
+	struct row_entries row = entries_of(&b->scan, record->step, y);
+	struct entry first = entry_record_at(record, row.first);
+	size_t end = image->scan_size;
 
-	if (scratch_grow(&b->entries, record->count, sizeof(*entries)))
-		return -ENOMEM;
-	entries = b->entries.p;
-	for (size_t i = b->scan.y * per_row;
-	     i <= end * per_row && i < record->count; i++)
-		entries[i] = entry_record_at(record, i);
-	*out = (struct entry_index){ entries, record->count, record->step };
-	return 0;
+	if (row.end < record->count) {
+		struct entry next = entry_record_at(record, row.end);
+
+		end = end_before(&next, end);
+	}
+	return decode_row(b, image, &first, end, row.mcu, y);
 }
 
 /*
@@ -465,13 +483,10 @@ static const char *decode_recorded(struct baseline *b,
 {
 	uint32_t known = entry_record_rows(record);
 	uint32_t end = (uint32_t)min_u64(known, b->scan.y + b->scan.height);
-	struct entry_index index;
 	const char *bad = NULL;
 
-	if (load_entries(b, record, end, &index))
-		return "out of memory";
 	for (uint32_t y = b->scan.y; y < end && !bad; y++)
-		bad = decode_row(b, image, &index, y);
+		bad = decode_known(b, image, record, y);
 	return bad || rows <= known ? bad
 				    : decode_rest(b, image, record, known, rows);
 }
