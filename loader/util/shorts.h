@@ -11,8 +11,11 @@
 #ifndef LOADER_UTIL_SHORTS_H
 #define LOADER_UTIL_SHORTS_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "loader/util/byte16.h"
 
 #ifdef __AVX2__
 #	include <immintrin.h>
@@ -93,6 +96,25 @@ SHORTS_INLINE shorts shorts_mean(shorts a, shorts b)
 	return (shorts)_mm256_avg_epu16((__m256i)a, (__m256i)b);
 }
 
+SHORTS_INLINE shorts shorts_load_eights(const int16_t *p, size_t stride)
+{
+	__m128i first = _mm_loadu_si128((const void *)p);
+	__m128i second = _mm_loadu_si128((const void *)(p + 8 * stride));
+
+	return (shorts)_mm256_inserti128_si256(_mm256_castsi128_si256(first),
+					       second, 1);
+}
+
+SHORTS_INLINE shorts shorts_mix_low(shorts a, shorts b)
+{
+	return (shorts)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
+}
+
+SHORTS_INLINE shorts shorts_mix_high(shorts a, shorts b)
+{
+	return (shorts)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
+}
+
 SHORTS_INLINE shorts shorts_load_bytes(const uint8_t *p)
 {
 	return (shorts)_mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)p));
@@ -159,6 +181,24 @@ SHORTS_INLINE shorts shorts_blend(shorts a, int ka, shorts b, int kb)
 SHORTS_INLINE shorts shorts_mean(shorts a, shorts b)
 {
 	return (a | b) - ((a ^ b) >> 1);
+}
+
+/* Eight numbers from each of rows 0, 8 and so on. */
+SHORTS_INLINE shorts shorts_load_eights(const int16_t *p, size_t stride)
+{
+	(void)stride;
+	return shorts_load(p);
+}
+
+/* Numbers of a and b in turn, from the lower or the upper half of each eight. */
+SHORTS_INLINE shorts shorts_mix_low(shorts a, shorts b)
+{
+	return VECTOR_SHUFFLE(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+}
+
+SHORTS_INLINE shorts shorts_mix_high(shorts a, shorts b)
+{
+	return VECTOR_SHUFFLE(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
 }
 
 typedef uint8_t shorts_bytes __attribute__((vector_size(SHORTS)));

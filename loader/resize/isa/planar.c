@@ -49,40 +49,36 @@ static void down(const struct planar_down *d)
  * its rows with the second half. Eight rows take three steps, sixteen take
  * four.
  */
-typedef int16_t short8 __attribute__((vector_size(16)));
-
-INLINE void shuffle_eight(const short8 in[HALF], short8 out[HALF])
+INLINE void shuffle_eight(const shorts in[HALF], shorts out[HALF])
 {
 	for (unsigned i = 0; i < HALF / 2; i++) {
-		short8 a = in[i], b = in[i + HALF / 2];
+		shorts a = in[i], b = in[i + HALF / 2];
 
-		out[2 * i] = VECTOR_SHUFFLE(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-		out[2 * i + 1] =
-			VECTOR_SHUFFLE(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+		out[2 * i] = shorts_mix_low(a, b);
+		out[2 * i + 1] = shorts_mix_high(a, b);
 	}
 }
 
-/* Eight columns of eight rows. */
+/* Eight columns of SHORTS rows. */
 INLINE void turn_eight(const int16_t *in, size_t stride, int16_t *out)
 {
-	short8 a[HALF], b[HALF];
+	shorts a[HALF], b[HALF];
 
 	for (unsigned i = 0; i < HALF; i++)
-		memcpy(&a[i], in + i * stride, sizeof(a[i]));
+		a[i] = shorts_load_eights(in + i * stride, stride);
 	shuffle_eight(a, b);
 	shuffle_eight(b, a);
 	shuffle_eight(a, b);
 	for (unsigned i = 0; i < HALF; i++)
-		memcpy(out + i * (size_t)PLANAR_ROWS, &b[i], sizeof(b[i]));
+		shorts_store(out + i * (size_t)PLANAR_ROWS, b[i]);
 }
 
 static void turn(const int16_t *in, size_t stride, uint32_t width,
 		 planar_column *out)
 {
-	for (uint32_t x = 0; x < width; x += HALF) {
-		turn_eight(in + x, stride, out[x]);
-		turn_eight(in + HALF * stride + x, stride, out[x] + HALF);
-	}
+	for (uint32_t x = 0; x < width; x += HALF)
+		for (size_t y = 0; y < SIDE; y += SHORTS)
+			turn_eight(in + y * stride + x, stride, out[x] + y);
 }
 
 INLINE shorts column_sum(const planar_column *in, const uint32_t *w,
