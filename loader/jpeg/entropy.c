@@ -396,25 +396,45 @@ INLINE bool take_or_skip(struct reader *r, struct decoder *d,
 	return true;
 }
 
-INLINE bool take_mcu(struct reader *r, struct decoder *d, int32_t dc[],
-		     bool wanted, bool reduced, uint32_t x, uint32_t y)
+/* A block of an MCU. */
+struct block {
+	const struct entropy_component *component;
+	int32_t *dc; /* the component's predictor */
+	uint32_t x;  /* in the MCU */
+	uint32_t y;
+};
+
+/* Lists the blocks of an MCU in the order of the data. Returns their number. */
+static unsigned list_blocks(const struct entropy_scan *scan,
+			    int32_t dc[ENTROPY_COMPONENTS],
+			    struct block blocks[ENTROPY_BLOCKS])
 {
-	for (unsigned i = 0; i < d->scan->components; i++) {
-		const struct entropy_component *c = &d->scan->component[i];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < scan->components; i++) {
+		const struct entropy_component *c = &scan->component[i];
+
+		for (uint32_t y = 0; y < c->blocks_down; y++)
+			for (uint32_t x = 0; x < c->blocks_across; x++)
+				blocks[n++] = (struct block){ c, &dc[i], x, y };
+	}
+	return n;
+}
+
+INLINE bool take_mcu(struct reader *r, struct decoder *d,
+		     const struct block *blocks, unsigned n, bool wanted,
+		     bool reduced, uint32_t x, uint32_t y)
+{
+	for (const struct block *b = blocks; b < blocks + n; b++) {
+		const struct entropy_component *c = b->component;
 		uint32_t side = reduced ? c->side : IDCT_SIDE;
-		uint32_t across = c->blocks_across;
+		uint8_t *out = NULL;
 
-		for (uint32_t k = 0; k < across * c->blocks_down; k++) {
-			uint32_t down = k >= across;
-			uint8_t *out = NULL;
-
-			if (wanted)
-				out = place_of(c, side,
-					       x * across + k - down * across,
-					       y * c->blocks_down + down);
-			if (!take_or_skip(r, d, c, side, &dc[i], out))
-				return false;
-		}
+		if (wanted)
+			out = place_of(c, side, x * c->blocks_across + b->x,
+				       y * c->blocks_down + b->y);
+		if (!take_or_skip(r, d, c, side, b->dc, out))
+			return false;
 	}
 	return true;
 }
@@ -427,6 +447,8 @@ INLINE const char *decode(struct decoder *d, struct entropy_run *run,
 	uint32_t x = run->mcu % scan->mcus_across;
 	uint32_t y = run->mcu / scan->mcus_across;
 	int32_t dc[ENTROPY_COMPONENTS] = { run->dc[0], run->dc[1], run->dc[2] };
+	struct block blocks[ENTROPY_BLOCKS];
+	unsigned n = list_blocks(scan, dc, blocks);
 	struct entropy_mark *mark = run->marks;
 	uint32_t first_due = mark ? 0 : UINT32_MAX;
 	uint32_t due = first_due;
@@ -444,7 +466,7 @@ INLINE const char *decode(struct decoder *d, struct entropy_run *run,
 			};
 			due += run->step;
 		}
-		if (!take_mcu(&r, d, dc, wanted, reduced, x, y))
+		if (!take_mcu(&r, d, blocks, n, wanted, reduced, x, y))
 			return "a code that no encoder writes";
 		if (r.at > end)
 			break;
