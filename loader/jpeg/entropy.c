@@ -371,17 +371,6 @@ INLINE bool skip_block(struct reader *r, const struct entropy_component *c,
 	return add_dc(r, c, dc) && skip_ac(r, c->ac);
 }
 
-/* The place of a block's samples; NULL: not wanted. */
-INLINE uint8_t *place_of(const struct entropy_component *c, uint32_t side,
-			 uint32_t x, uint32_t y)
-{
-	x -= c->x;
-	y -= c->y;
-	if (x >= c->width || y >= c->height)
-		return NULL;
-	return c->samples + (size_t)y * side * c->stride + (size_t)x * side;
-}
-
 /* Decodes a block. For a single sample, the DC coefficient is enough. */
 INLINE bool take_or_skip(struct reader *r, struct decoder *d,
 			 const struct entropy_component *c, uint32_t side,
@@ -399,9 +388,10 @@ INLINE bool take_or_skip(struct reader *r, struct decoder *d,
 /* A block of an MCU. */
 struct block {
 	const struct entropy_component *component;
-	int32_t *dc; /* the component's predictor */
-	uint32_t x;  /* in the MCU */
+	int32_t *dc;  /* the component's predictor */
+	uint32_t x;   /* in the MCU */
 	uint32_t y;
+	uint8_t *row; /* samples of the row of blocks; NULL: not wanted */
 };
 
 /* Lists the blocks of an MCU in the order of the data. Returns their number. */
@@ -416,23 +406,36 @@ static unsigned list_blocks(const struct entropy_scan *scan,
 
 		for (uint32_t y = 0; y < c->blocks_down; y++)
 			for (uint32_t x = 0; x < c->blocks_across; x++)
-				blocks[n++] = (struct block){ c, &dc[i], x, y };
+				blocks[n++] = (struct block){ c, &dc[i], x, y, NULL };
 	}
 	return n;
 }
 
+/* Sets the rows of a row of MCUs. */
+static void set_rows(struct block *blocks, unsigned n, uint32_t y)
+{
+	for (struct block *b = blocks; b < blocks + n; b++) {
+		const struct entropy_component *c = b->component;
+		uint32_t row = y * c->blocks_down + b->y - c->y;
+
+		b->row = NULL;
+		if (row < c->height)
+			b->row = c->samples + (size_t)row * c->side * c->stride;
+	}
+}
+
 INLINE bool take_mcu(struct reader *r, struct decoder *d,
-		     const struct block *blocks, unsigned n, bool wanted,
-		     bool reduced, uint32_t x, uint32_t y)
+		     const struct block *blocks, unsigned n, bool reduced,
+		     uint32_t x)
 {
 	for (const struct block *b = blocks; b < blocks + n; b++) {
 		const struct entropy_component *c = b->component;
 		uint32_t side = reduced ? c->side : IDCT_SIDE;
+		uint32_t at = x * c->blocks_across + b->x - c->x;
 		uint8_t *out = NULL;
 
-		if (wanted)
-			out = place_of(c, side, x * c->blocks_across + b->x,
-				       y * c->blocks_down + b->y);
+		if (at < c->width && b->row)
+			out = b->row + (size_t)at * side;
 		if (!take_or_skip(r, d, c, side, b->dc, out))
 			return false;
 	}
@@ -454,11 +457,9 @@ INLINE const char *decode(struct decoder *d, struct entropy_run *run,
 	uint32_t due = first_due;
 	struct reader r;
 
+	set_rows(blocks, n, y);
 	seek(&r, run->bytes, run->bit);
 	for (uint32_t i = 0; i < run->n; i++) {
-		bool wanted =
-			x - scan->x < scan->width && y - scan->y < scan->height;
-
 		if (x == due) {
 			*mark++ = (struct entropy_mark){
 				position(&r, run->bytes),
@@ -466,13 +467,13 @@ INLINE const char *decode(struct decoder *d, struct entropy_run *run,
 			};
 			due += run->step;
 		}
-		if (!take_mcu(&r, d, blocks, n, wanted, reduced, x, y))
+		if (!take_mcu(&r, d, blocks, n, reduced, x))
 			return "a code that no encoder writes";
 		if (r.at > end)
 			break;
 		if (++x == scan->mcus_across) {
 			x = 0;
-			y++;
+			set_rows(blocks, n, ++y);
 			due = first_due;
 		}
 	}
