@@ -89,6 +89,12 @@ static inline uint64_t align_up(uint64_t v, uint64_t to)
 	return (v + to - 1) & ~(to - 1);
 }
 
+/* a / b, rounded up; both are sizes of images, so the sum cannot wrap. */
+static inline uint32_t div_round_up(uint32_t a, uint32_t b)
+{
+	return (a + b - 1) / b;
+}
+
 static inline bool is_power_of_two(uint64_t v)
 {
 	return v && !(v & (v - 1));

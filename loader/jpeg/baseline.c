@@ -555,8 +555,15 @@ int baseline_decode_recorded(struct baseline *b,
 			     struct entry_record *record,
 			     struct baseline_plane planes[BASELINE_COMPONENTS])
 {
-	const struct entries from = { .record = record };
+	struct entries from = { .record = record };
+	struct entry_index index;
 
+	/* Reading the index takes longer than using what was kept of it. */
+	if (!entry_record_is_whole(record) &&
+	    !baseline_stored_index(b, image, &index)) {
+		entry_record_fill(record, &index);
+		from.index = &index;
+	}
 	return decode_part(b, image, rect, margin, &from, image->components,
 			   planes);
 }
@@ -679,13 +686,18 @@ int baseline_decode_whole(struct baseline *b,
 
 struct entry_scan baseline_scan(const struct baseline_image *image)
 {
-	return (struct entry_scan){
+	struct entry_scan scan = {
 		.bytes = image->scan,
 		.size = image->scan_size,
 		.mcus_across = image->mcus_across,
 		.mcus_down = image->mcus_down,
 		.components = image->components,
 	};
+
+	if (image->index && !image->restart_interval)
+		scan.index_step =
+			entry_step(image->index, image->index_size, &scan);
+	return scan;
 }
 
 int baseline_index(struct baseline *b, const struct baseline_image *image,
@@ -721,18 +733,16 @@ int baseline_stored_index(struct baseline *b,
 			  struct entry_index *out)
 {
 	struct entry_scan scan = baseline_scan(image);
-	uint32_t step = 0;
 	uint64_t n;
 
-	if (image->index && !image->restart_interval)
-		step = entry_step(image->index, image->index_size, &scan);
-	if (!step)
+	if (!scan.index_step)
 		return say(b, "no index", -ENOENT);
-	n = entry_count(&scan, step);
+	n = entry_count(&scan, scan.index_step);
 	if (scratch_grow(&b->entries, n, sizeof(struct entry)))
 		return say(b, "out of memory", -ENOMEM);
 	if (entry_parse(image->index, image->index_size, &scan, b->entries.p))
 		return say(b, OTHER_INDEX, -ENOENT);
-	*out = (struct entry_index){ b->entries.p, (uint32_t)n, step };
+	*out = (struct entry_index){ b->entries.p, (uint32_t)n,
+				     scan.index_step };
 	return say(b, NULL, 0);
 }

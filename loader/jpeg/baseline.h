@@ -85,9 +85,10 @@ int baseline_decode(struct baseline *b, const struct baseline_image *image,
 		    struct baseline_plane planes[BASELINE_COMPONENTS]);
 
 /*
- * As baseline_decode() without an index, with the same results and the same
- * errors. Uses and extends the record, which the caller has checked by
- * entry_record_is_of(); the image has no restart markers.
+ * As baseline_decode() with the index in the JPEG, or without one if it has
+ * none, with the same results and the same errors. Uses and extends the record,
+ * which the caller has checked by entry_record_is_of(); the image has no restart
+ * markers.
  */
 int baseline_decode_recorded(struct baseline *b,
 			     const struct baseline_image *image,

@@ -10,12 +10,6 @@
 
 enum { BASELINE_COMPONENTS = 3 };
 
-/* a / b, rounded up; both are sizes of images, so the sum cannot wrap. */
-static inline uint32_t div_round_up(uint32_t a, uint32_t b)
-{
-	return (a + b - 1) / b;
-}
-
 /* One component of a JPEG; luma is the first. */
 struct baseline_component {
 	uint8_t across; /* how many image pixels a sample covers: 1 or 2 */

@@ -49,6 +49,7 @@ struct entry_scan {
 	uint32_t mcus_across;
 	uint32_t mcus_down;
 	unsigned components; /* 1 or 3 */
+	uint32_t index_step; /* of the index in the JPEG; 0: there is none */
 };
 
 /* The number of entries of an index of that step. 0: the step is invalid. */

@@ -11,14 +11,23 @@ enum {
 	DC_AT = BYTE_BITS + BIT_BITS,
 	/* Entries of a row. More of them skip little more, and take memory. */
 	PER_ROW = 8,
+	/* An index is not kept if its steps are longer by more than this: it is
+	   short, and read fast. */
+	COARSE = 2,
 	HASHED_WORDS = 8,
 };
 
 _Static_assert(DC_AT + 3 * ENTRY_DC_BITS == 64, "an entry is a word");
 
+/* A multiple of the index's step, unless that is coarse. */
 static uint32_t step_of(const struct entry_scan *scan)
 {
-	return (scan->mcus_across + PER_ROW - 1) / PER_ROW;
+	uint32_t step = div_round_up(scan->mcus_across, PER_ROW);
+	uint32_t of = scan->index_step;
+
+	if (!of || of > COARSE * step)
+		return step;
+	return div_round_up(step, of) * of;
 }
 
 size_t entry_record_size(const struct entry_scan *scan)
@@ -68,9 +77,14 @@ uint32_t entry_record_rows(const struct entry_record *record)
 	return atomic_load_explicit(&record->rows, memory_order_acquire);
 }
 
+bool entry_record_is_whole(const struct entry_record *record)
+{
+	return entry_record_rows(record) == record->mcus_down;
+}
+
 uint32_t entry_record_per_row(const struct entry_record *record)
 {
-	return (record->mcus_across + record->step - 1) / record->step;
+	return div_round_up(record->mcus_across, record->step);
 }
 
 static int16_t unpack_dc(uint64_t v, int i)
@@ -116,4 +130,33 @@ void entry_record_end(struct entry_record *record, uint32_t rows)
 {
 	atomic_store_explicit(&record->rows, rows, memory_order_release);
 	atomic_store_explicit(&record->is_taken, false, memory_order_release);
+}
+
+/* Whether all entries of an index can be kept. */
+static bool can_keep(const struct entry_record *record,
+		     const struct entry_index *index)
+{
+	if (!index->n || record->step % index->step)
+		return false;
+	for (uint32_t i = 0; i < index->n; i++)
+		if (index->entries[i].byte >= 1u << BYTE_BITS)
+			return false;
+	return true;
+}
+
+void entry_record_fill(struct entry_record *record,
+		       const struct entry_index *index)
+{
+	uint32_t per_row = entry_record_per_row(record);
+	uint32_t skip = record->step / index->step;
+	uint32_t row = div_round_up(record->mcus_across, index->step);
+
+	if (!can_keep(record, index) || !entry_record_begin(record, 0))
+		return;
+	for (uint32_t i = 0; i < record->count; i++) {
+		uint32_t y = i / per_row, x = i % per_row * skip;
+
+		entry_record_put(record, i, &index->entries[y * row + x]);
+	}
+	entry_record_end(record, record->mcus_down);
 }

@@ -68,4 +68,13 @@ void entry_record_put(struct entry_record *record, size_t i,
 /* Ends entry_record_begin(): `rows` rows are known. */
 void entry_record_end(struct entry_record *record, uint32_t rows);
 
+/*
+ * Adds all entries from the index in the JPEG, of which a record without entries
+ * was initialized. Later calls do nothing.
+ */
+void entry_record_fill(struct entry_record *record,
+		       const struct entry_index *index);
+/* Whether all rows are known. */
+bool entry_record_is_whole(const struct entry_record *record);
+
 #endif

@@ -234,21 +234,18 @@ static int decode_part(struct frame *f, const struct baseline_image *image,
 		       const struct rect *part,
 		       struct baseline_plane planes[BASELINE_COMPONENTS])
 {
-	struct entry_record *record;
+	struct entry_record *record = find_record(f, part, image);
 	struct entry_index index;
-	int r = baseline_stored_index(f->baseline, &f->jpeg, &index);
+	int r;
 
+	if (record)
+		return baseline_decode_recorded(f->baseline, image, part, 1,
+						record, planes);
+	r = baseline_stored_index(f->baseline, &f->jpeg, &index);
 	if (r == -ENOMEM)
 		return r;
-	if (!r)
-		return baseline_decode(f->baseline, image, part, 1, &index,
-				       planes);
-	record = find_record(f, part, image);
-	if (!record)
-		return baseline_decode(f->baseline, image, part, 1, NULL,
-				       planes);
-	return baseline_decode_recorded(f->baseline, image, part, 1, record,
-					planes);
+	return baseline_decode(f->baseline, image, part, 1, r ? NULL : &index,
+			       planes);
 }
 
 /*

@@ -100,8 +100,8 @@ struct filter {
 typedef void filter_weigh_fn(struct filter *f);
 
 /*
- * Computes cells of samples that cover two pixels each. Sample s gets three
- * times the shares of pixels 2 s and 2 s + 1, and once those of 2 s - 1 and
+ * Computes cells of samples that cover two pixels each. The cell of sample s is
+ * three times the shares at pixels 2 s and 2 s + 1, plus those at 2 s - 1 and
  * 2 s + 2. The first pixel of output i is `at` + first[i]; its first cell is the
  * first sample that gets a share.
  */

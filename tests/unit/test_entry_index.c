@@ -132,7 +132,7 @@ static void extremes_are_stored(void)
 		{ 2 * ENTRY_DELTA_MAX, 0, { ENTRY_DC_MIN, 0, ENTRY_DC_MAX } },
 	};
 	struct entry_index index = { entries, 3, 5 };
-	struct entry_scan scan = { end, sizeof(end), 11, 1, 3 };
+	struct entry_scan scan = { end, sizeof(end), 11, 1, 3, 0 };
 	static uint8_t segment[ENTRY_SEGMENT];
 	struct entry got[3];
 	size_t size = 0;

@@ -209,6 +209,89 @@ static void entries_of_all_sizes_are_kept(void)
 	free(jpeg.bytes);
 }
 
+/* A record for an index of this step, and its entries; both to be freed. */
+static struct entry_record *record_of_index(struct baseline_image *image,
+					    uint32_t step,
+					    struct entry_index *index)
+{
+	struct entry_scan scan = baseline_scan(image);
+	struct entry_record *record;
+	struct entry *copy;
+
+	CHECK(!baseline_index(plain, image, step, index));
+	copy = malloc(index->n * sizeof(*copy));
+	CHECK(copy);
+	index->entries =
+		memcpy(copy, index->entries, index->n * sizeof(*copy));
+	scan.index_step = step;
+	record = malloc(entry_record_size(&scan));
+	CHECK(record);
+	entry_record_init(record, &scan);
+	return record;
+}
+
+/* The image is 32 MCUs wide; indices with long steps are not kept. */
+static void an_index_is_kept(void)
+{
+	static const struct {
+		uint32_t step;
+		uint32_t kept; /* step of the record */
+		bool is_whole;
+	} cases[] = { { 1, 4, true }, { 3, 6, true },	{ 4, 4, true },
+		      { 5, 5, true }, { 8, 8, true },	{ 9, 4, false },
+		      { 32, 4, false } };
+	struct kind kind = { .width = 512,
+			     .height = 300,
+			     .components = 3,
+			     .across = 2,
+			     .down = 2,
+			     .quality = 90,
+			     .noise = 60 };
+	struct rng rng = { .key = 7 };
+	struct jpeg jpeg = encode(&kind);
+	struct baseline_image image;
+
+	CHECK(!baseline_header(plain, jpeg.bytes, jpeg.size, &image));
+	CHECK(image.mcus_across == 32);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct entry_index index;
+		struct entry_record *record =
+			record_of_index(&image, cases[i].step, &index);
+
+		CHECK(record->step == cases[i].kept);
+		entry_record_fill(record, &index);
+		CHECK(entry_record_is_whole(record) == cases[i].is_whole);
+		for (int k = 0; k < 40; k++) {
+			struct rect rect = random_rect(&rng, &image);
+
+			CHECK(check_crop(&image, &rect, record));
+		}
+		free((void *)(uintptr_t)index.entries);
+		free(record);
+	}
+	free(jpeg.bytes);
+}
+
+/* An entry that the record has no bits for. */
+static void a_hostile_index_is_not_kept(void)
+{
+	struct baseline_image image;
+	struct jpeg jpeg = photo(&image);
+	struct entry_index index;
+	struct entry_record *record = record_of_index(&image, 1, &index);
+	struct entry *entries = (struct entry *)(uintptr_t)index.entries;
+
+	entries[index.n - 1].byte = 1 << 25;
+	entry_record_fill(record, &index);
+	CHECK(!entry_record_rows(record));
+	entries[index.n - 1].byte--;
+	entry_record_fill(record, &index);
+	CHECK(entry_record_is_whole(record));
+	free(entries);
+	free(record);
+	free(jpeg.bytes);
+}
+
 static void another_scan_is_noticed(void)
 {
 	struct baseline_image image, other;
@@ -244,6 +327,8 @@ int main(void)
 	a_record_grows_downwards();
 	one_thread_at_a_time_adds_entries();
 	entries_of_all_sizes_are_kept();
+	an_index_is_kept();
+	a_hostile_index_is_not_kept();
 	another_scan_is_noticed();
 	baseline_close(plain);
 	baseline_close(recording);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "loader/codec/index.h"
 #include "loader/jpeg/baseline.h"
 #include "loader/jpeg/entry_record.h"
 #include "loader/pipeline/pipeline.h"
@@ -149,7 +150,21 @@ static struct pipeline_value values[SAMPLES];
 static uint8_t rows[EPOCHS][SAMPLES][ROW_SIZE];
 static int results[EPOCHS][SAMPLES];
 
-/* A quarter is damaged. */
+/* Adds an index to a JPEG. */
+static void add_index(struct jpeg *jpeg)
+{
+	struct codec_indexer *indexer;
+	struct jpeg with;
+
+	CHECK(!codec_indexer_open(&indexer));
+	CHECK(!codec_index(indexer, jpeg->bytes, jpeg->size, 4, &with.bytes,
+			   &with.size));
+	codec_indexer_close(indexer);
+	free(jpeg->bytes);
+	*jpeg = with;
+}
+
+/* A quarter is damaged, and a third has an index. */
 static void make_values(void)
 {
 	struct kind kind = KIND_PHOTO;
@@ -161,6 +176,8 @@ static void make_values(void)
 		kind.across = 1 + i % 2;
 		kind.quality = 80 + i;
 		jpeg = encode(&kind);
+		if (i % 3 == 2)
+			add_index(&jpeg);
 		if (i % 4 == 3)
 			jpeg.size -= below(&rng, (uint32_t)jpeg.size / 2);
 		values[i] = (struct pipeline_value){

@@ -237,8 +237,8 @@ INLINE int4 int4_load(const void *p)
 	return v;
 }
 
-/* What to multiply the cells by. The quotient is never rounded up to a whole
-   number, since it has less than 53 bits before and after the point. */
+/* Computes the scale of cells. The quotient is never rounded up to a whole number,
+   since it has less than 53 bits before and after the point. */
 INLINE void scale_of(const struct filter *f, uint32_t i, uint32_t taps,
 		     double4 *scale)
 {
