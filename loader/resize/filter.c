@@ -6,6 +6,8 @@
 
 #include "fs/util/bytes.h"
 
+#define INLINE static inline __attribute__((always_inline))
+
 enum {
 	/* Rows of zeros around the shares, for filter_pair_fn. */
 	SHARES_BEFORE = 3,
@@ -222,7 +224,7 @@ struct pixels {
 	uint32_t high;
 };
 
-static struct pixels pixels_of(const struct shares *shares,
+INLINE struct pixels pixels_of(const struct shares *shares,
 			       const struct filter_source *s, uint32_t i)
 {
 	uint32_t first = shares->first[i], rest = shares->n[i] - 1;
@@ -239,7 +241,7 @@ struct samples {
 	uint32_t end;
 };
 
-static struct samples samples_of(const struct filter_source *s, struct pixels p)
+INLINE struct samples samples_of(const struct filter_source *s, struct pixels p)
 {
 	uint32_t end = (p.high + 1) / 2 + 1;
 
@@ -251,14 +253,13 @@ static struct samples samples_of(const struct filter_source *s, struct pixels p)
 				 end < s->samples ? end : s->samples };
 }
 
-/* Counts the samples of the outputs, and finds where they begin. */
-static void measure_filter(struct filter *f, const struct shares *shares,
-			   const struct filter_source *s)
+INLINE void measure_as(struct filter *f, const struct shares *shares,
+		       struct filter_source s)
 {
 	uint32_t low = UINT32_MAX, end = 0, taps = 1;
 
 	for (uint32_t i = 0; i < f->count; i++) {
-		struct samples of = samples_of(s, pixels_of(shares, s, i));
+		struct samples of = samples_of(&s, pixels_of(shares, &s, i));
 
 		f->first[i] = of.begin;
 		taps = of.end - of.begin > taps ? of.end - of.begin : taps;
@@ -266,8 +267,30 @@ static void measure_filter(struct filter *f, const struct shares *shares,
 		end = of.end > end ? of.end : end;
 	}
 	f->taps = taps;
-	f->origin = low - s->begin;
+	f->origin = low - s.begin;
 	f->span = end - low;
+}
+
+/* Counts the samples of the outputs, and finds where they begin. Constants make
+   the usual loops short. */
+static void measure_filter(struct filter *f, const struct shares *shares,
+			   const struct filter_source *source)
+{
+	struct filter_source s = *source;
+
+	if (s.mirror || (s.across == 2 && !s.smooth)) {
+		measure_as(f, shares, s);
+		return;
+	}
+	s.mirror = false;
+	if (s.across == 1) {
+		s.across = 1;
+		measure_as(f, shares, s);
+	} else {
+		s.across = 2;
+		s.smooth = true;
+		measure_as(f, shares, s);
+	}
 }
 
 /* Adds the shares of an output's pixels to its samples, of which the first is
