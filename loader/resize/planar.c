@@ -202,7 +202,7 @@ static int start_components(struct planar *p, const struct planar_view *view,
 
 static int reserve_buffers(struct planar *p, uint32_t width)
 {
-	uint64_t most = 0, columns = align_up(width, PLANAR_ROWS);
+	uint64_t most = 0, columns = align_up(width, PLANAR_COLUMNS);
 	int r;
 
 	for (unsigned i = 0; i < p->num_components; i++)
@@ -223,7 +223,7 @@ static int reserve_buffers(struct planar *p, uint32_t width)
 static void point_colours(struct planar *p, uint32_t width)
 {
 	struct planar_colours *c = &p->colors;
-	size_t columns = align_up(width, PLANAR_ROWS);
+	size_t columns = align_up(width, PLANAR_COLUMNS);
 
 	c->width = width;
 	c->stride = columns;

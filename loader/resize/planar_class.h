@@ -14,6 +14,7 @@
 
 enum {
 	PLANAR_ROWS = 16,
+	PLANAR_COLUMNS = 32, /* that color() and gray() turn at a time */
 	PLANAR_POINT = 7,
 	PLANAR_ZERO_CHROMA = 128 << PLANAR_POINT,
 	/* JFIF's coefficients times 2^15. Coefficients above 1 are stored less
@@ -40,7 +41,7 @@ struct planar_down {
 /* Planes of bytes, whole columns of PLANAR_ROWS rows `stride` apart. */
 struct planar_colours {
 	const planar_column *in[3]; /* Y, Cb, Cr */
-	uint32_t width;		    /* rounded up to 16 for reads and writes */
+	uint32_t width; /* rounded up to PLANAR_COLUMNS for reads and writes */
 	int16_t rounding;	    /* added to Y */
 	uint8_t *out[3];	    /* R, G, B */
 	size_t stride;

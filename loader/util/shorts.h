@@ -115,6 +115,29 @@ SHORTS_INLINE shorts shorts_mix_high(shorts a, shorts b)
 	return (shorts)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
 }
 
+SHORTS_INLINE shorts shorts_pack(shorts a, shorts b)
+{
+	return (shorts)_mm256_packus_epi16((__m256i)a, (__m256i)b);
+}
+
+SHORTS_INLINE shorts shorts_mix_low_bytes(shorts a, shorts b)
+{
+	return (shorts)_mm256_unpacklo_epi8((__m256i)a, (__m256i)b);
+}
+
+SHORTS_INLINE shorts shorts_mix_high_bytes(shorts a, shorts b)
+{
+	return (shorts)_mm256_unpackhi_epi8((__m256i)a, (__m256i)b);
+}
+
+SHORTS_INLINE void shorts_store_eight(void *p, shorts v, unsigned i)
+{
+	__m128i low = _mm256_castsi256_si128((__m256i)v);
+	__m128i high = _mm256_extracti128_si256((__m256i)v, 1);
+
+	_mm_storeu_si128(p, i ? high : low);
+}
+
 SHORTS_INLINE shorts shorts_load_bytes(const uint8_t *p)
 {
 	return (shorts)_mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)p));
@@ -199,6 +222,47 @@ SHORTS_INLINE shorts shorts_mix_low(shorts a, shorts b)
 SHORTS_INLINE shorts shorts_mix_high(shorts a, shorts b)
 {
 	return VECTOR_SHUFFLE(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+}
+
+/*
+ * Bytes, two in each number: of each eight numbers those of a, then those of b,
+ * limited to bytes.
+ */
+SHORTS_INLINE shorts shorts_pack(shorts a, shorts b)
+{
+#	ifdef __SSE2__
+	return (shorts)_mm_packus_epi16((__m128i)a, (__m128i)b);
+#	else
+	uint8_t bytes[2 * SHORTS];
+	shorts v[2] = { (a & (a > 0)) | (a > UINT8_MAX),
+			(b & (b > 0)) | (b > UINT8_MAX) };
+
+	for (int i = 0; i < 2 * SHORTS; i++)
+		bytes[i] = (uint8_t)v[i / SHORTS][i % SHORTS];
+	return shorts_load(bytes);
+#	endif
+}
+
+/* As shorts_mix_low() and shorts_mix_high(), of sixteen bytes instead of eight
+   numbers. */
+SHORTS_INLINE shorts shorts_mix_low_bytes(shorts a, shorts b)
+{
+	return (shorts)VECTOR_SHUFFLE((byte16)a, (byte16)b, 0, 16, 1, 17, 2, 18,
+				      3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+
+SHORTS_INLINE shorts shorts_mix_high_bytes(shorts a, shorts b)
+{
+	return (shorts)VECTOR_SHUFFLE((byte16)a, (byte16)b, 8, 24, 9, 25, 10,
+				      26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+				      31);
+}
+
+/* Stores numbers 8 i to 8 i + 7. */
+SHORTS_INLINE void shorts_store_eight(void *p, shorts v, unsigned i)
+{
+	(void)i;
+	shorts_store(p, v);
 }
 
 typedef uint8_t shorts_bytes __attribute__((vector_size(SHORTS)));

@@ -2,7 +2,6 @@
 /* The inner loops of planar.c, on a vector of numbers at a time. */
 #include "loader/resize/planar.h"
 #include "loader/resize/planar_class.h"
-#include "loader/util/byte16.h"
 #include "loader/util/isa_choice.h"
 #include "loader/util/shorts.h"
 
@@ -11,9 +10,6 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum { SIDE = PLANAR_ROWS, HALF = SIDE / 2 };
-
-/* Sixteen columns of sixteen rows. */
-typedef uint8_t block[SIDE][SIDE];
 
 INLINE void down_taps(const struct planar_down *d, uint32_t taps)
 {
@@ -117,31 +113,33 @@ static void across(const struct filter *f, const planar_column *in,
 		across_taps(f, in, out, f->taps);
 }
 
-INLINE void shuffle_sixteen(const byte16 in[SIDE], byte16 out[SIDE])
+INLINE void shuffle_sixteen(const shorts in[SIDE], shorts out[SIDE])
 {
 	for (unsigned i = 0; i < HALF; i++) {
-		byte16 a = in[i], b = in[i + HALF];
+		shorts a = in[i], b = in[i + HALF];
 
-		out[2 * i] = VECTOR_SHUFFLE(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4,
-					    20, 5, 21, 6, 22, 7, 23);
-		out[2 * i + 1] =
-			VECTOR_SHUFFLE(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12,
-				       28, 13, 29, 14, 30, 15, 31);
+		out[2 * i] = shorts_mix_low_bytes(a, b);
+		out[2 * i + 1] = shorts_mix_high_bytes(a, b);
 	}
 }
 
-INLINE void store_rows(const block columns, uint8_t *out, size_t stride)
+/*
+ * Turns PLANAR_COLUMNS columns of SHORTS rows. Vector i has columns i and
+ * i + SIDE; of both, each sixteen bytes have the same eight rows.
+ */
+INLINE void store_rows(const shorts columns[SIDE], uint8_t *out, size_t stride)
 {
-	byte16 a[SIDE], b[SIDE];
+	shorts a[SIDE], b[SIDE];
 
-	for (unsigned i = 0; i < SIDE; i++)
-		a[i] = byte16_load(columns[i]);
+	shuffle_sixteen(columns, a);
 	shuffle_sixteen(a, b);
 	shuffle_sixteen(b, a);
 	shuffle_sixteen(a, b);
-	shuffle_sixteen(b, a);
 	for (unsigned i = 0; i < SIDE; i++)
-		byte16_store(out + i * stride, a[i]);
+		for (unsigned k = 0; k < SHORTS / HALF; k++)
+			shorts_store_eight(out + (k * HALF + i % HALF) * stride +
+						   i / HALF * SIDE,
+					   b[i], k);
 }
 
 INLINE shorts times(shorts v, int coefficient)
@@ -159,49 +157,73 @@ INLINE shorts chroma_of(const planar_column *in, uint32_t x, uint32_t y)
 	return shorts_load(in[x] + y) - PLANAR_ZERO_CHROMA;
 }
 
-INLINE void store_sum(uint8_t *out, shorts luma, shorts chroma)
+struct rgb {
+	shorts red;
+	shorts green;
+	shorts blue;
+};
+
+/* SHORTS rows of a column, from y on. */
+INLINE void make_rgb(const struct planar_colours *c, uint32_t x, uint32_t y,
+		     struct rgb *out)
 {
-	shorts_store_bytes(out, shorts_add(luma, chroma) >> PLANAR_POINT);
+	shorts luma = luma_of(c, x, y);
+	shorts cb = chroma_of(c->in[1], x, y);
+	shorts cr = chroma_of(c->in[2], x, y);
+	shorts red = cr + times(cr, PLANAR_RED_OF_CR);
+	shorts green = times(cb, PLANAR_GREEN_OF_CB) +
+		       times(cr, PLANAR_GREEN_OF_CR);
+	shorts blue = cb + times(cb, PLANAR_BLUE_OF_CB);
+
+	out->red = shorts_add(luma, red) >> PLANAR_POINT;
+	out->green = shorts_add(luma, green) >> PLANAR_POINT;
+	out->blue = shorts_add(luma, blue) >> PLANAR_POINT;
+}
+
+/* PLANAR_COLUMNS columns of SHORTS rows. */
+INLINE void color_columns(const struct planar_colours *c, uint32_t x,
+			  uint32_t y)
+{
+	size_t at = y * c->stride + x;
+	shorts red[SIDE], green[SIDE], blue[SIDE];
+
+	for (uint32_t i = 0; i < SIDE; i++) {
+		struct rgb a, b;
+
+		make_rgb(c, x + i, y, &a);
+		make_rgb(c, x + i + SIDE, y, &b);
+		red[i] = shorts_pack(a.red, b.red);
+		green[i] = shorts_pack(a.green, b.green);
+		blue[i] = shorts_pack(a.blue, b.blue);
+	}
+	store_rows(red, c->out[0] + at, c->stride);
+	store_rows(green, c->out[1] + at, c->stride);
+	store_rows(blue, c->out[2] + at, c->stride);
 }
 
 static void color(const struct planar_colours *c)
 {
-	block red, green, blue;
+	for (uint32_t x = 0; x < c->width; x += PLANAR_COLUMNS)
+		for (uint32_t y = 0; y < SIDE; y += SHORTS)
+			color_columns(c, x, y);
+}
 
-	for (uint32_t x = 0; x < c->width; x += SIDE) {
-		for (uint32_t at = 0; at < SIDE * SIDE; at += SHORTS) {
-			uint32_t i = at / SIDE, k = at % SIDE;
-			shorts y = luma_of(c, x + i, k);
-			shorts cb = chroma_of(c->in[1], x + i, k);
-			shorts cr = chroma_of(c->in[2], x + i, k);
+INLINE void gray_columns(const struct planar_colours *c, uint32_t x, uint32_t y)
+{
+	shorts luma[SIDE];
 
-			store_sum(red[i] + k, y,
-				  cr + times(cr, PLANAR_RED_OF_CR));
-			store_sum(green[i] + k, y,
-				  times(cb, PLANAR_GREEN_OF_CB) +
-					  times(cr, PLANAR_GREEN_OF_CR));
-			store_sum(blue[i] + k, y,
-				  cb + times(cb, PLANAR_BLUE_OF_CB));
-		}
-		store_rows(red, c->out[0] + x, c->stride);
-		store_rows(green, c->out[1] + x, c->stride);
-		store_rows(blue, c->out[2] + x, c->stride);
-	}
+	for (uint32_t i = 0; i < SIDE; i++)
+		luma[i] = shorts_pack(luma_of(c, x + i, y) >> PLANAR_POINT,
+				      luma_of(c, x + i + SIDE, y) >>
+					      PLANAR_POINT);
+	store_rows(luma, c->out[0] + y * c->stride + x, c->stride);
 }
 
 static void gray(const struct planar_colours *c)
 {
-	block luma;
-
-	for (uint32_t x = 0; x < c->width; x += SIDE) {
-		for (uint32_t at = 0; at < SIDE * SIDE; at += SHORTS) {
-			uint32_t i = at / SIDE, k = at % SIDE;
-
-			shorts_store_bytes(luma[i] + k, luma_of(c, x + i, k) >>
-								PLANAR_POINT);
-		}
-		store_rows(luma, c->out[0] + x, c->stride);
-	}
+	for (uint32_t x = 0; x < c->width; x += PLANAR_COLUMNS)
+		for (uint32_t y = 0; y < SIDE; y += SHORTS)
+			gray_columns(c, x, y);
 }
 
 /* Sample k of an output has pixels from 2 k - 1 or 2 k - 2 on. */
