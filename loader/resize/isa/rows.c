@@ -257,6 +257,9 @@ static void linear_each(const struct rows_across *a)
 enum {
 	SIXTEEN = 16, /* values of a step */
 	QUARTERS = 4, /* loads of 16 bytes for a step, each for four values */
+	/* Bytes of a row that are copied to memory that is longer: of a
+	   step that reads past the row, no load begins before them. */
+	LAST = 128,
 };
 
 /*
@@ -327,10 +330,7 @@ static bool is_near(const struct axis *x)
 INLINE __m256i linear_eight(const uint8_t *in, const struct linear_step *step,
 			    unsigned q)
 {
-	__m128i a = _mm_loadu_si128((const __m128i *)(in + step->at[q]));
-	__m128i b = _mm_loadu_si128((const __m128i *)(in + step->at[q + 1]));
-	__m256i bytes =
-		_mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
+	__m256i bytes = load_two(in + step->at[q], in + step->at[q + 1]);
 	__m256i pairs = _mm256_shuffle_epi8(
 		bytes, _mm256_loadu_si256((const __m256i *)step->pick[q]));
 
@@ -341,24 +341,40 @@ INLINE __m256i linear_eight(const uint8_t *in, const struct linear_step *step,
 		4);
 }
 
+INLINE void linear_sixteen(const uint8_t *in, const struct linear_step *step,
+			   int16_t *out)
+{
+	_mm256_storeu_si256((__m256i *)out,
+			    _mm256_packs_epi32(linear_eight(in, step, 0),
+					       linear_eight(in, step, 2)));
+}
+
+/* Whether a step reads past the end of a row. */
+INLINE bool is_past(const struct linear_step *step, size_t size)
+{
+	for (unsigned q = 0; q < QUARTERS; q++)
+		if (step->at[q] + sizeof(step->pick[q]) > size)
+			return true;
+	return false;
+}
+
 static void linear_across(const struct rows_across *a)
 {
 	const struct linear_step *step = a->prepared;
 	size_t n = (size_t)a->x->part.count * CHANNELS;
+	size_t size = (size_t)a->x->span * CHANNELS;
 	int16_t *out = (int16_t *)a->out;
-	const uint8_t *in = (const uint8_t *)a->tmp;
+	size_t last = size > LAST ? size - LAST : 0;
+	uint8_t *padded = (uint8_t *)a->tmp;
 
 	if (!is_near(a->x)) {
 		linear_each(a);
 		return;
 	}
-	/* Sixteen bytes may be read from anywhere in a row. */
-	memcpy(a->tmp, a->in, (size_t)a->x->span * CHANNELS);
+	memcpy(padded + last, a->in + last, size - last);
 	for (size_t i = 0; i < n; i += SIXTEEN, step++)
-		_mm256_storeu_si256(
-			(__m256i *)(out + i),
-			_mm256_packs_epi32(linear_eight(in, step, 0),
-					   linear_eight(in, step, 2)));
+		linear_sixteen(is_past(step, size) ? padded : a->in, step,
+			       out + i);
 }
 #else
 static size_t linear_size(const struct axis *x)
