@@ -12,6 +12,11 @@ enum {
 	MARKER_APP0 = 0xe0,
 	SEGMENT_HEAD = 4, /* marker and length */
 	SOI_SIZE = 2,
+	/* INDEX_AUTO has at most so many entries in a row, and no smaller
+	   step. */
+	PER_ROW = 4,
+	STEP_MIN = 4,
+	WHOLE_ROWS = 0, /* of baseline_index(): an entry per row of MCUs */
 };
 
 struct codec_indexer {
@@ -53,21 +58,39 @@ static size_t place_of(const uint8_t *bytes, size_t size)
 }
 
 /* Writes the content of the segment to x->segment. */
-static int make(struct codec_indexer *x, const uint8_t *bytes, size_t size,
+static int make(struct codec_indexer *x, const struct baseline_image *image,
 		uint32_t step, size_t *made)
+{
+	struct entry_scan scan = baseline_scan(image);
+	struct entry_index index;
+	int r = baseline_index(x->baseline, image, step, &index);
+
+	return r ? r : entry_emit(&index, &scan, x->segment, made);
+}
+
+/* Makes a coarser index if a fine one is too large for a segment. */
+static int make_auto(struct codec_indexer *x,
+		     const struct baseline_image *image, size_t *made)
+{
+	uint32_t step = (image->mcus_across + PER_ROW - 1) / PER_ROW;
+	int r = make(x, image, (uint32_t)max_u64(step, STEP_MIN), made);
+
+	return r == -E2BIG ? make(x, image, WHOLE_ROWS, made) : r;
+}
+
+static int make_segment(struct codec_indexer *x, const uint8_t *bytes,
+			size_t size, uint32_t step, size_t *made)
 {
 	struct baseline_image image;
 	struct entry_index index;
-	struct entry_scan scan;
 	int r = baseline_header(x->baseline, bytes, size, &image);
 
 	if (r)
 		return r;
 	if (!baseline_stored_index(x->baseline, &image, &index))
 		return -EEXIST;
-	r = baseline_index(x->baseline, &image, step, &index);
-	scan = baseline_scan(&image);
-	return r ? r : entry_emit(&index, &scan, x->segment, made);
+	return step == INDEX_AUTO ? make_auto(x, &image, made)
+				  : make(x, &image, step, made);
 }
 
 int codec_index(struct codec_indexer *x, const uint8_t *bytes, size_t size,
@@ -75,7 +98,7 @@ int codec_index(struct codec_indexer *x, const uint8_t *bytes, size_t size,
 {
 	size_t at = place_of(bytes, size);
 	size_t n = 0;
-	int r = make(x, bytes, size, step, &n);
+	int r = make_segment(x, bytes, size, step, &n);
 	uint8_t *p;
 
 	if (r)

@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { INDEX_ROWS = 0 }; /* a step: an entry for each row of MCUs */
+/* A step: up to four entries for each row of MCUs. Crops of photographs gain
+   little by more, which take more bytes. */
+enum { INDEX_AUTO = 0 };
 
 struct codec_indexer;
 

@@ -17,7 +17,7 @@
 struct codec_recoder;
 
 enum {
-	RECODE_ROWS = 0, /* an entry for each row of MCUs */
+	RECODE_AUTO = 0, /* INDEX_AUTO of index.h */
 	RECODE_NO_INDEX = -1,
 };
 
@@ -40,7 +40,7 @@ int codec_count(struct codec_recoder *r, const uint8_t *bytes, size_t size,
 /*
  * `shared` are codes of all symbols, which are used unless some of its own make
  * the JPEG smaller by more than a decoder's time to make tables is worth; NULL:
- * there are none. `step` is RECODE_ROWS, RECODE_NO_INDEX or a number of MCUs.
+ * there are none. `step` is RECODE_AUTO, RECODE_NO_INDEX or a number of MCUs.
  * If a JPEG cannot have an index, such as CMYK, it gets none. Comments, EXIF
  * and other segments stay. -EBADMSG: damaged, or of a kind that libjpeg does
  * not copy.

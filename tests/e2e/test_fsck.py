@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import time
 import numpy as np
 import pytest
 
+import betonfile
 import dumped
 import make
 import sums
@@ -255,6 +257,93 @@ def test_what_mkfs_writes_has_no_findings(tmp_path, mode):
                         tmp_path / "in", tmp_path / "out.beton"], check=True)
         o = report("--deep", tmp_path / "out.beton")
         assert o["checks"] == {} and o["samples"] == 10
+
+
+# --- the index of a JPEG, beton(5) ---
+
+INDEX_HEAD = struct.Struct("<8sHII")     # name to components, step, size, hash
+INDEX_ENTRY = 7
+
+
+def index_of(j):
+    """The offset of the index's content, and of its end."""
+    at = j.index(b"\xff\xe9")
+    return at + 4, at + 2 + int.from_bytes(j[at + 2:at + 4], "big")
+
+
+def set_hash(j):
+    """Computes the hash of the index again, so that it fits its entries."""
+    at, end = index_of(j)
+    name, step, size, _ = INDEX_HEAD.unpack_from(j, at)
+    start = fsck_damage.scan_of(j)
+    data = bytes(j[start:start + size]) + bytes(8)
+    words = [int.from_bytes(name, "little"), step + (size << 16)]
+    byte = 0
+    for e in range(at + INDEX_HEAD.size, end, INDEX_ENTRY):
+        entry = int.from_bytes(j[e:e + INDEX_ENTRY], "little")
+        byte += entry & 0xffff
+        words += entry, int.from_bytes(data[byte:byte + 8], "little")
+    h = 0
+    for w in words:
+        h = (h ^ w) * 0x9e3779b97f4a7c15 & (1 << 64) - 1
+        h ^= h >> 32
+    INDEX_HEAD.pack_into(j, at, name, step, size, h & 0xffffffff)
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory):
+    """A dataset of one JPEG, three rows of seven MCUs."""
+    work = tmp_path_factory.mktemp("indexed")
+    (work / "in").mkdir()
+    (work / "in" / "a.jpg").write_bytes(dumped.jpeg(1, 112, 48))
+    subprocess.run([BUILD / "mkfs.beton", "-q", "--mode=keep", "--index",
+                    work / "in", work / "indexed.beton"], check=True)
+    return work / "indexed.beton"
+
+
+def with_index(indexed, change, path):
+    """A copy, after `change` of the JPEG and of the offset of its index."""
+    data = bytearray(indexed.read_bytes())
+    image, = betonfile.Beton(indexed).images()
+    j = bytearray(image.bytes)
+    change(j, index_of(j)[0])
+    assert len(j) == len(image.bytes)
+    data[image.ptr:image.ptr + len(j)] = j
+    path.write_bytes(data)
+    return path
+
+
+def test_an_index_has_entries_within_rows(indexed):
+    image, = betonfile.Beton(indexed).images()
+    j = bytearray(image.bytes)
+    at, end = index_of(j)
+    assert INDEX_HEAD.unpack_from(j, at)[1] == 4
+    assert end - at == INDEX_HEAD.size + (3 * 2 - 1) * INDEX_ENTRY
+    set_hash(j)
+    assert j == image.bytes and report("--deep", indexed)["checks"] == {}
+
+
+@pytest.mark.parametrize("entry", range(5))
+@pytest.mark.parametrize("byte, bits", [(0, 1), (2, 1), (3, 8)],
+                         ids=["byte", "bit", "predictor"])
+def test_a_wrong_entry_is_found(indexed, tmp_path, entry, byte, bits):
+    def change(j, at):
+        j[at + INDEX_HEAD.size + entry * INDEX_ENTRY + byte] ^= bits
+        set_hash(j)
+    path = with_index(indexed, change, tmp_path / "h.beton")
+    o = report("--deep", path, code=DAMAGED)
+    assert o["checks"] == {"jpeg-index": 1} and o["bad_samples"] == [0]
+
+
+@pytest.mark.parametrize("change", [
+    lambda j, at: write(j, at + 8, b"\5\0"),     # another step
+    lambda j, at: write(j, at + 8, b"\0\0"),
+    lambda j, at: write(j, at + 8, b"\xff\xff"),
+    lambda j, at: write(j, at + 14, b"\0\0\0\0")],   # another hash
+    ids=["step", "zero", "large-step", "hash"])
+def test_an_index_of_another_scan_is_odd(indexed, tmp_path, change):
+    path = with_index(indexed, change, tmp_path / "h.beton")
+    assert report("--deep", path)["checks"] == {"jpeg-odd": 1}
 
 
 def test_golden_files_have_no_errors():

@@ -52,7 +52,7 @@ static void only_a_segment_is_added(void)
 static void once_is_enough(void)
 {
 	struct jpeg jpeg = encode(&KIND_PHOTO);
-	struct jpeg with = add_index(&jpeg, INDEX_ROWS);
+	struct jpeg with = add_index(&jpeg, INDEX_AUTO);
 	struct jpeg again = { 0 };
 
 	CHECK(codec_index(indexer, with.bytes, with.size, 1, &again.bytes,
@@ -60,6 +60,53 @@ static void once_is_enough(void)
 	CHECK(!again.bytes);
 	free(with.bytes);
 	free(jpeg.bytes);
+}
+
+/* The step that an image gets if the caller asks for none. */
+static uint32_t auto_step(const struct kind *kind)
+{
+	struct jpeg jpeg = encode(kind);
+	struct jpeg with = add_index(&jpeg, INDEX_AUTO);
+	uint32_t step = stored_step(&with);
+
+	free(with.bytes);
+	free(jpeg.bytes);
+	return step;
+}
+
+static void a_row_has_four_entries(void)
+{
+	struct kind kind = KIND_PHOTO; /* MCUs of 16 pixels */
+
+	kind.width = 37 * 16;
+	CHECK(auto_step(&kind) == 10);
+	kind.width = 16 * 16;
+	CHECK(auto_step(&kind) == 4);
+}
+
+static void narrow_images_have_fewer_entries(void)
+{
+	struct kind kind = KIND_PHOTO;
+
+	kind.width = 15 * 16;
+	CHECK(auto_step(&kind) == 4);
+	kind.width = 3 * 16;
+	CHECK(auto_step(&kind) == 3);
+}
+
+/* 2500 rows of 16 MCUs. Their entries fill a segment more than once. */
+static void an_index_too_large_becomes_coarser(void)
+{
+	const struct kind tall = {
+		.width = 128,
+		.height = 20000,
+		.components = 3,
+		.across = 1,
+		.down = 1,
+		.quality = 20,
+	};
+
+	CHECK(auto_step(&tall) == 16);
 }
 
 /* An index of other data, and a segment of another application. */
@@ -108,6 +155,9 @@ int main(void)
 	CHECK(!baseline_open(&baseline));
 	only_a_segment_is_added();
 	once_is_enough();
+	a_row_has_four_entries();
+	narrow_images_have_fewer_entries();
+	an_index_too_large_becomes_coarser();
 	the_first_index_counts();
 	some_have_none();
 	baseline_close(baseline);

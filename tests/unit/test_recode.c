@@ -122,7 +122,7 @@ static struct recoded recode_with(const struct symbols_codes *shared,
 {
 	struct recoded r = { 0 };
 
-	CHECK(!codec_recode(recoder, jpeg->bytes, jpeg->size, RECODE_ROWS,
+	CHECK(!codec_recode(recoder, jpeg->bytes, jpeg->size, RECODE_AUTO,
 			    shared, &r));
 	check_same_pixels(jpeg->bytes, jpeg->size, r.bytes, r.size);
 	CHECK(has_index(&r));
@@ -186,7 +186,7 @@ static void tables_of_its_own_where_they_gain(void)
 	kind.quality = 100;
 	large = encode(&kind);
 	own = recode_with(&codes, &large);
-	alone = recode(large.bytes, large.size, RECODE_ROWS);
+	alone = recode(large.bytes, large.size, RECODE_AUTO);
 	CHECK(own.own_codes && !has_codes(&own, &codes));
 	CHECK(own.size == alone.size && alone.own_codes);
 	free(alone.bytes);
@@ -210,8 +210,8 @@ static void damaged_jpegs_are_not_counted(void)
 static void twice_is_once(void)
 {
 	struct jpeg jpeg = encode(&KIND_PHOTO);
-	struct recoded once = recode(jpeg.bytes, jpeg.size, RECODE_ROWS);
-	struct recoded twice = recode(once.bytes, once.size, RECODE_ROWS);
+	struct recoded once = recode(jpeg.bytes, jpeg.size, RECODE_AUTO);
+	struct recoded twice = recode(once.bytes, once.size, RECODE_AUTO);
 	struct recoded coarse = recode(once.bytes, once.size, RECODE_NO_INDEX);
 
 	CHECK(once.size == twice.size);

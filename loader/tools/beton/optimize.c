@@ -44,8 +44,8 @@ struct optimize_options {
 static const struct option_row rows[] = {
 	{ "step", .kind = OPTION_NUMBER, AT(step), .min = 1, .max = UINT16_MAX,
 	  .argument = "N",
-	  .help = "Index every N-th block (MCU) of a row (default: one entry "
-		  "per row)" },
+	  .help = "Index every N-th block (MCU) of a row (default: up to four "
+		  "entries per row)" },
 	{ "no-index", .kind = OPTION_FLAG, AT(no_index),
 	  .help = "Make the JPEGs smaller, but add no index for decoding "
 		  "crops" },

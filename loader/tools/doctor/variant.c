@@ -187,7 +187,7 @@ static int recode_image(struct variant_source *s, const struct evidence *e,
 	(void)e;
 	*made = NULL;
 	if (v->mode != BETON_MODE_JPG ||
-	    codec_recode(s->recoder, v->bytes, v->size, RECODE_ROWS, &s->codes,
+	    codec_recode(s->recoder, v->bytes, v->size, RECODE_AUTO, &s->codes,
 			 &recoded))
 		return 0;
 	*made = recoded.bytes;

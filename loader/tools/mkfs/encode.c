@@ -230,7 +230,7 @@ static void add_index(struct encoder *e, struct encoded *out)
 {
 	uint8_t *bytes = NULL;
 	size_t size = 0;
-	int r = codec_index(e->indexer, out->bytes, out->size, INDEX_ROWS,
+	int r = codec_index(e->indexer, out->bytes, out->size, INDEX_AUTO,
 			    &bytes, &size);
 
 	if (r && r != -ENOMEM)
