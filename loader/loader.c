@@ -376,6 +376,25 @@ void beton_loader_image_cache(const struct beton_loader *l,
 	};
 }
 
+int beton_loader_entry_points(const struct beton_loader *l,
+			      struct beton_entry_points_stats *out)
+{
+	struct beton_entry_points_stats all;
+	struct entry_store_stats s;
+
+	if (out->size < sizeof(out->size))
+		return -EINVAL;
+	entry_store_stats(l->entries, &s);
+	all = (struct beton_entry_points_stats){
+		.capacity = s.size,
+		.used = s.used,
+		.samples = s.records,
+		.hits = s.hits,
+	};
+	sized_give(out, &all, sizeof(all));
+	return 0;
+}
+
 static void describe_network(const struct source_net_stats *s,
 			     const struct disk_stats *tier,
 			     struct beton_network_stats *out)

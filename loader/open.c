@@ -394,6 +394,7 @@ static int start_ring(struct beton_loader *l,
 		.has_makers = l->role == BETON_ROLE_TRAINER,
 		.spares_workers = o->spare_workers,
 		.workers = l->workers,
+		.entries = l->entries,
 		.balance = l->balance,
 	};
 	int r = l->role ? 0

@@ -24,7 +24,7 @@
 #include "fs/metrics/rank_figures.h"
 
 enum {
-	ZEROCOPY_VERSION = 3,
+	ZEROCOPY_VERSION = 4,
 	ZEROCOPY_PATH_MAX = 1024,
 	ZEROCOPY_JOB_SIZE = 65,	    /* with the NUL */
 	ZEROCOPY_REQUESTS_MAX = 64, /* open ones of a loader */

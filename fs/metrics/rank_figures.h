@@ -28,6 +28,8 @@
 	    "Samples in the batches that a rank's trainer received.")          \
 	ROW(3, FIGURE_FAILED_SAMPLES, "failed_samples", "rank_failed_samples", \
 	    NULL, COUNTER, "Samples that could not be read or decoded.")       \
+	ROW(22, FIGURE_ENTRY_HITS, "entry_hits", "rank_entry_hits", NULL,      \
+	    COUNTER, "JPEGs decoded with entry points that loaders kept.")     \
 	ROW(5, FIGURE_WAITS, "waits", "rank_waits", NULL, COUNTER,             \
 	    "Batches that were not ready when the trainer requested them.")    \
 	ROW(6, FIGURE_WAIT_NS, "wait_s", "rank_wait_seconds", "seconds",       \

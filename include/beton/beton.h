@@ -31,7 +31,7 @@
  *     Input: struct beton_loader_options, struct beton_dataset_options,
  *     struct beton_writer_options, struct beton_merge_options. Output:
  *     struct beton_throughput_stats, struct beton_makers_stats,
- *     struct beton_network_stats;
+ *     struct beton_network_stats, struct beton_entry_points_stats;
  *   - struct beton_batch belongs to the library. It may grow at the end, so
  * copy its members and not the struct;
  *   - all other structs keep their members, their layout and their size.

@@ -738,6 +738,32 @@ BETON_API void beton_loader_image_cache(const struct beton_loader *loader,
 					struct beton_image_cache_stats *out);
 
 /*
+ * Entry points of JPEGs: positions where decoding can begin, which the loader
+ * keeps from the first decoding of an image to later ones, beton-optimize(1).
+ */
+struct beton_entry_points_stats {
+	size_t size;	   /* sizeof(struct beton_entry_points_stats) */
+	uint64_t capacity; /* bytes that they may take; 0: none are kept */
+	uint64_t used;	   /* bytes in use */
+	uint64_t samples;  /* images with entry points */
+	uint64_t hits;	   /* images decoded with them since open */
+};
+
+/*
+ * Reports how many entry points the loader keeps and uses, from any thread.
+ *
+ *   out   set out->size; receives the figures, of all outputs together
+ *
+ * Returns 0, or
+ *   -EINVAL   out->size is not set
+ *
+ * If `used` is close to `capacity`, the loader keeps none of other images.
+ */
+BETON_API int
+beton_loader_entry_points(const struct beton_loader *loader,
+			  struct beton_entry_points_stats *out);
+
+/*
  * Figures of the network, if the loader reads a URL itself. Counts are since
  * open. Times are from a request to the first byte of its answer.
  */

@@ -26,6 +26,7 @@ struct entry_store {
 	struct value_store *records;
 	pthread_mutex_t lock; /* of `is_full`, and of the calls of take() */
 	atomic_uint_fast64_t taken;
+	atomic_uint_fast64_t hits;
 	bool is_full;
 };
 
@@ -128,5 +129,26 @@ struct entry_record *entry_store_get(struct entry_store *s, uint32_t field,
 	record = find(s, key);
 	if (!record)
 		return make(s, key, &scan);
-	return entry_record_is_of(record, &scan) ? record : NULL;
+	if (!entry_record_is_of(record, &scan))
+		return NULL;
+	if (entry_record_rows(record))
+		atomic_fetch_add_explicit(&s->hits, 1, memory_order_relaxed);
+	return record;
+}
+
+void entry_store_stats(const struct entry_store *s,
+		       struct entry_store_stats *out)
+{
+	struct value_store_stats stats;
+
+	*out = (struct entry_store_stats){ 0 };
+	if (!s)
+		return;
+	value_store_stats(s->records, &stats);
+	*out = (struct entry_store_stats){
+		.size = stats.size,
+		.used = stats.used,
+		.records = stats.values,
+		.hits = atomic_load_explicit(&s->hits, memory_order_relaxed),
+	};
 }

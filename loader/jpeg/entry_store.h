@@ -28,6 +28,13 @@ struct entry_store_options {
 	void *arg;
 };
 
+struct entry_store_stats {
+	uint64_t size;	  /* bytes, at most */
+	uint64_t used;	  /* bytes of the records, and of what finds them */
+	uint64_t records; /* images */
+	uint64_t hits;	  /* entry_store_get() that returned known entries */
+};
+
 /* Returns -ENOMEM. */
 int entry_store_open(const struct entry_store_options *options,
 		     struct entry_store **out);
@@ -42,5 +49,9 @@ void entry_store_close(struct entry_store *s);
 struct entry_record *entry_store_get(struct entry_store *s, uint32_t field,
 				     uint64_t id,
 				     const struct baseline_image *image);
+
+/* Reports zeros for NULL. */
+void entry_store_stats(const struct entry_store *s,
+		       struct entry_store_stats *out);
 
 #endif

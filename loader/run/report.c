@@ -2,6 +2,7 @@
 #include "loader/run/report.h"
 
 #include "fs/metrics/rank_figures.h"
+#include "loader/jpeg/entry_store.h"
 
 /* Least time between two reports, in nanoseconds. */
 #define REPORT_NS UINT64_C(1000000000)
@@ -11,6 +12,14 @@ static uint64_t sum_counter(const struct ring *ring, enum stage stage,
 {
 	return stage_sum(ring->lanes, LANE_WORKERS + ring->options.workers,
 			 stage, counter);
+}
+
+static uint64_t count_entry_hits(const struct ring *ring)
+{
+	struct entry_store_stats stats;
+
+	entry_store_stats(ring->options.entries, &stats);
+	return stats.hits;
 }
 
 static void read_figures(struct ring *ring, struct rank_figures *out)
@@ -24,6 +33,7 @@ static void read_figures(struct ring *ring, struct rank_figures *out)
 		sum_counter(ring, STAGE_READ, offsetof(struct counters, bytes));
 	out->n[FIGURE_READ_NS] = sum_counter(ring, STAGE_READ, busy);
 	out->n[FIGURE_DECODE_NS] = sum_counter(ring, STAGE_DECODE, busy);
+	out->n[FIGURE_ENTRY_HITS] = count_entry_hits(ring);
 	out->n[FIGURE_TRANSFORM_NS] = sum_counter(ring, STAGE_TRANSFORM, busy);
 	out->n[FIGURE_UPLOAD_NS] = sum_counter(ring, STAGE_UPLOAD, busy);
 	out->n[FIGURE_MAKERS_NS] = sum_counter(ring, STAGE_MAKERS, busy);

@@ -25,6 +25,8 @@ struct ring_options {
 	/* The own workers rest while there is a maker. */
 	bool spares_workers;
 	uint32_t workers;
+	/* Entry points of JPEGs; not owned; NULL: none are kept. */
+	const struct entry_store *entries;
 	enum offload_mode balance; /* required by plan.whole */
 	struct replay *replay;	   /* not owned; NULL: no batch is replayed */
 	struct callback *callback; /* not owned; NULL: no callback */

@@ -154,6 +154,12 @@ class Loader:
     def load(self, state):
         assert self.lib.beton_loader_load(self.handle, state) == 0
 
+    def entry_points(self):
+        """The capacity, used bytes, samples and hits."""
+        out = (ctypes.c_uint64 * 5)(ctypes.sizeof(ctypes.c_uint64) * 5)
+        assert self.lib.beton_loader_entry_points(self.handle, out) == 0
+        return tuple(out[1:])
+
     def kept(self):
         out = Kept()
         self.lib.beton_loader_image_cache(self.handle, ctypes.byref(out))

@@ -7,7 +7,7 @@ import socket
 import struct
 
 HELLO, GET, PUT, CANCEL, FORGET, WELCOME, BATCH, REPORT = range(1, 9)
-VERSION = 3
+VERSION = 4
 MAGIC = int.from_bytes(b"betnover", "little")
 
 
@@ -26,7 +26,7 @@ FIGURES = ("open_s", "batches", "samples", "failed_samples", "read_bytes",
            *(f"{stage}_{what}" for what in ("busy_s", "delay_s")
              for stage in ("read", "decode", "transform", "upload")),
            *(f"{stage}_{what}" for what in ("busy_s", "delay_s")
-             for stage in ("makers", "network")))
+             for stage in ("makers", "network")), "entry_hits")
 
 
 def report(epoch=0, number=0, **figures):

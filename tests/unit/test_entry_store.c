@@ -51,6 +51,38 @@ static void a_sample_has_one_record(void)
 	free(jpeg.bytes);
 }
 
+static struct entry_store_stats stats_of(const struct entry_store *s)
+{
+	struct entry_store_stats stats;
+
+	entry_store_stats(s, &stats);
+	return stats;
+}
+
+/* A hit has entries. The record of an image that was not decoded has none. */
+static void images_with_entries_are_hits(void)
+{
+	const struct rect part = { .width = 100, .height = 60 };
+	struct baseline_plane planes[BASELINE_COMPONENTS];
+	struct entry_store *s = opened(SIZE);
+	struct jpeg jpeg = encode(&KIND_PHOTO);
+	struct baseline_image image = header(jpeg);
+	struct entry_record *record = entry_store_get(s, 0, 7, &image);
+
+	CHECK(entry_store_get(s, 0, 7, &image) == record);
+	CHECK(!stats_of(s).hits && stats_of(s).records == 1);
+	CHECK(!baseline_decode_recorded(baseline, &image, &part, 0, record,
+					planes));
+	CHECK(entry_store_get(s, 0, 8, &image));
+	for (int i = 0; i < 3; i++)
+		CHECK(entry_store_get(s, 0, 7, &image) == record);
+	CHECK(stats_of(s).hits == 3 && stats_of(s).records == 2);
+	CHECK(stats_of(s).used > 0 && stats_of(s).used <= stats_of(s).size);
+	CHECK(!stats_of(NULL).size && !stats_of(NULL).hits);
+	entry_store_close(s);
+	free(jpeg.bytes);
+}
+
 static void other_images_have_no_record(void)
 {
 	struct kind small = KIND_PHOTO, restart = KIND_PHOTO, other = KIND_PHOTO;
@@ -293,6 +325,7 @@ int main(void)
 {
 	CHECK(!baseline_open(&baseline));
 	a_sample_has_one_record();
+	images_with_entries_are_hits();
 	other_images_have_no_record();
 	a_full_store_adds_no_records();
 	records_are_within_the_limit_of_the_caller();

@@ -674,7 +674,8 @@ class Loader(Epochs):
         `input_wait_s` and `room_wait_s`, summed over threads, and the latencies
         `p50_s` to `p99_s` of one item. `throughput` compares the speed of the
         loader with that of the trainer. `image_cache` describes the
-        decoded-image cache, and `failed_samples` is the number of samples that
+        decoded-image cache, `entry_points` the entry points of JPEGs that the
+        loader keeps, see beton-optimize(1), and `failed_samples` is the number of samples that
         could not be read. If the loader itself reads a URL, `network` has the
         figures of the network, named as in beton-metrics(7); otherwise it is
         None. Other keys describe the setup, for example

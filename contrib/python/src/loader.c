@@ -933,6 +933,7 @@ struct stats {
 	size_t num_stages;
 	struct beton_throughput_stats throughput;
 	struct beton_image_cache_stats kept;
+	struct beton_entry_points_stats entries;
 	struct beton_network_stats network; /* size 0: not known */
 	struct beton_makers_stats makers;   /* size 0: not known */
 	uint64_t failed_samples;
@@ -944,6 +945,8 @@ static void read_stats(const struct beton_loader *l, struct stats *s)
 	s->throughput.size = sizeof(s->throughput);
 	beton_loader_throughput(l, &s->throughput);
 	beton_loader_image_cache(l, &s->kept);
+	s->entries.size = sizeof(s->entries);
+	beton_loader_entry_points(l, &s->entries);
 	s->network.size = sizeof(s->network);
 	if (beton_loader_network(l, &s->network))
 		s->network.size = 0;
@@ -974,6 +977,15 @@ static PyObject *new_kept(const struct beton_image_cache_stats *k)
 	return Py_BuildValue("{s:K, s:K, s:K, s:K}", "size", (ull)k->size,
 			     "used", (ull)k->used, "samples", (ull)k->samples,
 			     "hits", (ull)k->hits);
+}
+
+static PyObject *new_entries(const struct beton_entry_points_stats *e)
+{
+	typedef unsigned long long ull;
+
+	return Py_BuildValue("{s:K, s:K, s:K, s:K}", "size", (ull)e->capacity,
+			     "used", (ull)e->used, "samples", (ull)e->samples,
+			     "hits", (ull)e->hits);
 }
 
 /* None: the loader reads no URL. */
@@ -1032,9 +1044,10 @@ static PyObject *new_stats(const struct stats *s)
 	}
 	if (!stages)
 		return NULL;
-	return Py_BuildValue("{s:N, s:N, s:N, s:N, s:N, s:K}", "stages", stages,
+	return Py_BuildValue("{s:N, s:N, s:N, s:N, s:N, s:N, s:K}", "stages", stages,
 			     "throughput", new_throughput(&s->throughput),
-			     "image_cache", new_kept(&s->kept), "network",
+			     "image_cache", new_kept(&s->kept), "entry_points",
+			     new_entries(&s->entries), "network",
 			     new_network(&s->network), "makers",
 			     new_makers(&s->makers), "failed_samples",
 			     (unsigned long long)s->failed_samples);

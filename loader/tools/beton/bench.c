@@ -273,6 +273,26 @@ static void print_cached(const struct bench *b)
 		       (unsigned long long)cache.hits);
 }
 
+static struct beton_entry_points_stats entries_of(const struct bench *b)
+{
+	struct beton_entry_points_stats s = { .size = sizeof(s) };
+
+	beton_loader_entry_points(b->loader, &s);
+	return s;
+}
+
+static void print_entries(const struct bench *b)
+{
+	struct beton_entry_points_stats s = entries_of(b);
+
+	if (s.samples)
+		printf("entry points   %llu samples in %.1f of %.0f MiB, %llu hits\n",
+		       (unsigned long long)s.samples,
+		       (double)s.used / (1 << 20),
+		       (double)s.capacity / (1 << 20),
+		       (unsigned long long)s.hits);
+}
+
 static void print_human(struct bench *b)
 {
 	sort_reals(b->rates, b->num_rates);
@@ -289,6 +309,7 @@ static void print_human(struct bench *b)
 	if (strcmp(b->info.placement, "none") != 0)
 		printf("after cuda()   on the %s\n", b->info.placement);
 	print_cached(b);
+	print_entries(b);
 	print_throughput(b);
 	print_stages(b);
 }
@@ -345,6 +366,16 @@ static json_t *cached_json(const struct bench *b)
 			 "hits", (json_int_t)cache.hits);
 }
 
+static json_t *entries_json(const struct bench *b)
+{
+	struct beton_entry_points_stats s = entries_of(b);
+
+	return json_pack("{s:I, s:I, s:I, s:I}", "samples",
+			 (json_int_t)s.samples, "used", (json_int_t)s.used,
+			 "size", (json_int_t)s.capacity, "hits",
+			 (json_int_t)s.hits);
+}
+
 static void print_json(const struct bench *b)
 {
 	json_t *rates = json_array(), *o;
@@ -352,7 +383,7 @@ static void print_json(const struct bench *b)
 	for (size_t i = 0; i < b->num_rates; i++)
 		json_array_append_new(rates, json_real(b->rates[i]));
 	o = json_pack(
-		"{s:o, s:o, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:o}",
+		"{s:o, s:o, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o}",
 		"images_per_s", rates, "cpu_us_per_image",
 		cpu_per_image(b) > 0 ? json_real(cpu_per_image(b))
 				     : json_null(),
@@ -362,7 +393,8 @@ static void print_json(const struct bench *b)
 		"decoder", b->info.decoder, "jit", b->info.jit, "placement",
 		b->info.placement, "spec", b->info.spec, "source",
 		b->info.source, "workers", (json_int_t)b->info.workers,
-		"image_cache", cached_json(b), "stages", stages_json(b),
+		"image_cache", cached_json(b), "entry_points",
+		entries_json(b), "stages", stages_json(b),
 		"throughput", throughput_json(b));
 	json_dumpf(o, stdout, JSON_INDENT(2));
 	putchar('\n');
