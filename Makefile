@@ -105,8 +105,13 @@ man        := $(sort $(wildcard $(foreach n,1 5 7 8,fs/*/*.$n loader/*/*.$n load
 optional   := WEBP=libwebp TIFF=libtiff-4 HEIF=libheif JXL=libjxl ZSTD=libzstd HDF5=hdf5
 found      := $(foreach o,$(optional),$(shell $(PKG_CONFIG) --exists $(lastword $(subst =, ,$o)) && echo $o))
 found_pkgs := $(foreach o,$(found),$(lastword $(subst =, ,$o)))
-found_cflags := $(foreach o,$(found),-DHAVE_$(firstword $(subst =, ,$o))) $(call pkg,--cflags,$(found_pkgs))
-found_libs := $(call pkg,--libs,$(found_pkgs))
+# Those that mkfs.beton loads when a file needs them, because that takes longer
+# than to write a small dataset. HEIF_LIBRARY is the name with the ABI's version.
+lazy       := libheif libjxl
+soname = $(or $(shell readelf -d $(shell $(PKG_CONFIG) --variable=libdir $1)/$1.so 2>/dev/null | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p'),$1.so)
+lazy_cflags = $(foreach o,$(found),$(if $(filter $(lazy),$(lastword $(subst =, ,$o))),-D$(firstword $(subst =, ,$o))_LIBRARY='"$(call soname,$(lastword $(subst =, ,$o)))"'))
+found_cflags := $(foreach o,$(found),-DHAVE_$(firstword $(subst =, ,$o))) $(lazy_cflags) $(call pkg,--cflags,$(found_pkgs))
+found_libs := $(call pkg,--libs,$(filter-out $(lazy),$(found_pkgs)))
 # The headers of libcurl, which is loaded at run time.
 curl_cflags := $(shell $(PKG_CONFIG) --exists libcurl && echo -DHAVE_CURL $$($(PKG_CONFIG) --cflags libcurl))
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The image formats of mkfs.beton: pixels like Pillow's, and damaged files."""
 import io
+import os
 import pathlib
 import re
 import shutil
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import betonfile
+from conftest import BUILD
 from test_mkfs import make, picture, pixels, refused, run, save, truth
 
 Image = pytest.importorskip("PIL.Image")
@@ -321,6 +323,29 @@ def test_pixels_are_those_of_plugins(tmp_path, suffix, plugin, how, kind):
     save(file, kind(noisy()), **how)
     far = raw(tmp_path / "src")[0].astype(int) - truth(file)
     assert np.abs(far).max() <= (suffix != ".jxl")
+
+
+@pytest.mark.parametrize("name, library", [
+    ("turned.avif", "libheif"), ("turned.heic", "libheif"),
+    ("lossless.jxl", "libjxl")])
+def test_a_missing_library_fails_only_its_images(tmp_path, name, library):
+    """An empty file takes the place of the library."""
+    need(pathlib.Path(name).suffix)
+    program = BUILD / "mkfs.beton"
+    soname = re.search(rf"{library}\.so[.0-9]*".encode(),
+                       program.read_bytes())[0].decode()
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / soname).write_bytes(b"")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / name).write_bytes((CORPUS / name).read_bytes())
+    save(tmp_path / "src/z.png", picture(1, W, H))
+    r = subprocess.run(
+        [program, "--on-error=skip", tmp_path / "src",
+         tmp_path / "out.beton"], capture_output=True, text=True,
+        env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path / "lib")})
+    assert r.returncode == 0, r.stderr
+    assert f"{name}: install the package of {soname}: " in r.stderr
+    assert len(betonfile.Beton(tmp_path / "out.beton").images()) == 1
 
 
 # --- what goes wrong ---------------------------------------------------------

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fs/util/library.h"
 #include "loader/codec/codec.h"
 #include "loader/jpeg/baseline.h"
 #include "loader/jpeg/upsample.h"
@@ -70,6 +71,14 @@ int picture_refuse(struct picture_decoder *d, int error, const char *format,
 /* Checks the size and points image->pixels to memory for it. */
 int picture_reserve(struct picture_decoder *d, uint32_t width, uint32_t height,
 		    struct image *image);
+
+/*
+ * Loads a library that takes long to load and that few files need, at the first
+ * file that needs it. It stays loaded. -ENOTSUP: it is not installed.
+ */
+int picture_load(struct picture_decoder *d, const char *library,
+		 const struct library_symbol *symbols, size_t n,
+		 void *functions);
 
 /*
  * Reads the orientation from a block of EXIF (a TIFF file); 1 if it has no

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes the primary image of AVIF and HEIC files. No other file uses libheif,
-   which is optional. */
+   which is optional, and loaded at the first such image. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,8 +11,43 @@
 
 #	include <libheif/heif.h>
 
+#	define FUNCTIONS(row)                                                  \
+		row(context_alloc)                                             \
+		row(context_free)                                              \
+		row(context_get_primary_image_handle)                          \
+		row(context_read_from_memory_without_copy)                     \
+		row(decode_image)                                              \
+		row(decoding_options_alloc)                                    \
+		row(decoding_options_free)                                     \
+		row(image_get_height)                                          \
+		row(image_get_plane_readonly)                                  \
+		row(image_get_width)                                           \
+		row(image_handle_get_height)                                   \
+		row(image_handle_get_width)                                    \
+		row(image_handle_release)                                      \
+		row(image_release)
+
+/* The functions of libheif. */
+struct api {
+#	define MEMBER(name) __typeof__(heif_##name) *name;
+	FUNCTIONS(MEMBER)
+#	if LIBHEIF_HAVE_VERSION(1, 13, 0)
+	MEMBER(context_set_max_decoding_threads)
+#	endif
+};
+
+#	define SYMBOL(name)                                                    \
+		{ "heif_" #name, offsetof(struct api, name), true },
+static const struct library_symbol symbols[] = {
+	FUNCTIONS(SYMBOL)
+#	if LIBHEIF_HAVE_VERSION(1, 13, 0)
+	SYMBOL(context_set_max_decoding_threads)
+#	endif
+};
+
 /* The state of one file. */
 struct heif {
+	struct api api;
 	struct heif_context *context;
 	struct heif_image_handle *handle;
 	struct heif_image *image;
@@ -33,16 +68,16 @@ static int refuse(struct picture_decoder *d, struct heif_error e)
    data repeats that, and does not count. */
 static struct heif_error decode_image(struct heif *h)
 {
-	struct heif_decoding_options *o = heif_decoding_options_alloc();
+	struct heif_decoding_options *o = h->api.decoding_options_alloc();
 	struct heif_error e = { heif_error_Memory_allocation_error,
 				heif_suberror_Unspecified, "out of memory" };
 
 	if (!o)
 		return e;
 	o->convert_hdr_to_8bit = 1;
-	e = heif_decode_image(h->handle, &h->image, heif_colorspace_RGB,
-			      heif_chroma_interleaved_RGB, o);
-	heif_decoding_options_free(o);
+	e = h->api.decode_image(h->handle, &h->image, heif_colorspace_RGB,
+				heif_chroma_interleaved_RGB, o);
+	h->api.decoding_options_free(o);
 	return e;
 }
 
@@ -50,10 +85,10 @@ static int copy_pixels(struct picture_decoder *d, const struct heif *h,
 		       struct image *out)
 {
 	enum heif_channel all = heif_channel_interleaved;
-	int width = heif_image_get_width(h->image, all);
-	int height = heif_image_get_height(h->image, all), stride = 0;
+	int width = h->api.image_get_width(h->image, all);
+	int height = h->api.image_get_height(h->image, all), stride = 0;
 	const uint8_t *in =
-		heif_image_get_plane_readonly(h->image, all, &stride);
+		h->api.image_get_plane_readonly(h->image, all, &stride);
 	int r;
 
 	if (!in || width <= 0 || height <= 0)
@@ -72,23 +107,23 @@ static int decode(struct picture_decoder *d, struct heif *h,
 	struct heif_error e;
 	int r;
 
-	h->context = heif_context_alloc();
+	h->context = h->api.context_alloc();
 	if (!h->context)
 		return picture_refuse(d, -ENOMEM, "out of memory");
 #	if LIBHEIF_HAVE_VERSION(1, 13, 0)
 	/* Each thread of the program decodes an image of its own. */
-	heif_context_set_max_decoding_threads(h->context, 0);
+	h->api.context_set_max_decoding_threads(h->context, 0);
 #	endif
-	e = heif_context_read_from_memory_without_copy(h->context, bytes, size,
-						       NULL);
+	e = h->api.context_read_from_memory_without_copy(h->context, bytes,
+							 size, NULL);
 	if (e.code)
 		return refuse(d, e);
-	e = heif_context_get_primary_image_handle(h->context, &h->handle);
+	e = h->api.context_get_primary_image_handle(h->context, &h->handle);
 	if (e.code)
 		return refuse(d, e);
-	r = picture_reserve(d, (uint32_t)heif_image_handle_get_width(h->handle),
-			    (uint32_t)heif_image_handle_get_height(h->handle),
-			    out);
+	r = picture_reserve(
+		d, (uint32_t)h->api.image_handle_get_width(h->handle),
+		(uint32_t)h->api.image_handle_get_height(h->handle), out);
 	if (r)
 		return r;
 	e = decode_image(h);
@@ -98,15 +133,19 @@ static int decode(struct picture_decoder *d, struct heif *h,
 static int decode_heif(struct picture_decoder *d, const uint8_t *bytes,
 		       size_t size, struct picture_found *out)
 {
-	struct heif h = { NULL, NULL, NULL };
-	int r = decode(d, &h, bytes, size, &out->image);
+	struct heif h = { .context = NULL };
+	int r = picture_load(d, HEIF_LIBRARY, symbols, ARRAY_LEN(symbols),
+			     &h.api);
 
+	if (r)
+		return r;
+	r = decode(d, &h, bytes, size, &out->image);
 	if (h.image)
-		heif_image_release(h.image);
+		h.api.image_release(h.image);
 	if (h.handle)
-		heif_image_handle_release(h.handle);
+		h.api.image_handle_release(h.handle);
 	if (h.context)
-		heif_context_free(h.context);
+		h.api.context_free(h.context);
 	return r;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes the first frame of JPEG XL files. No other file uses libjxl, which is
-   optional. */
+   optional, and loaded at the first such image. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +12,40 @@
 
 #	include <jxl/decode.h>
 
+#	define FUNCTIONS(row)                                                  \
+		row(CloseInput)                                                \
+		row(Create)                                                    \
+		row(Destroy)                                                   \
+		row(GetBasicInfo)                                              \
+		row(GetExtraChannelInfo)                                       \
+		row(ImageOutBufferSize)                                        \
+		row(ProcessInput)                                              \
+		row(SetImageOutBuffer)                                         \
+		row(SetInput)                                                  \
+		row(SubscribeEvents)
+
+/* The functions of libjxl, whose names begin with JxlDecoder. */
+struct api {
+#	define MEMBER(name) __typeof__(JxlDecoder##name) *name;
+	FUNCTIONS(MEMBER)
+};
+
+#	define SYMBOL(name)                                                    \
+		{ "JxlDecoder" #name, offsetof(struct api, name), true },
+static const struct library_symbol symbols[] = { FUNCTIONS(SYMBOL) };
+
+struct jxl {
+	struct api api;
+	JxlDecoder *decoder;
+};
+
 /* Black is an extra channel. Its colors would need a conversion by profiles. */
-static bool has_black(JxlDecoder *jxl, uint32_t channels)
+static bool has_black(const struct jxl *jxl, uint32_t channels)
 {
 	JxlExtraChannelInfo info;
 
 	for (uint32_t i = 0; i < channels; i++)
-		if (JxlDecoderGetExtraChannelInfo(jxl, i, &info) ==
+		if (jxl->api.GetExtraChannelInfo(jxl->decoder, i, &info) ==
 			    JXL_DEC_SUCCESS &&
 		    info.type == JXL_CHANNEL_BLACK)
 			return true;
@@ -26,10 +53,10 @@ static bool has_black(JxlDecoder *jxl, uint32_t channels)
 }
 
 /* libjxl turns the image upright, and swaps these sides for that. */
-static int reserve(struct picture_decoder *d, JxlDecoder *jxl,
+static int reserve(struct picture_decoder *d, const struct jxl *jxl,
 		   JxlBasicInfo *info, struct image *out)
 {
-	if (JxlDecoderGetBasicInfo(jxl, info))
+	if (jxl->api.GetBasicInfo(jxl->decoder, info))
 		return picture_refuse(d, -EBADMSG, "JPEG XL: damaged header");
 	if (has_black(jxl, info->num_extra_channels))
 		return picture_refuse(d, -ENOTSUP, "JPEG XL: CMYK colors");
@@ -42,7 +69,7 @@ struct target {
 	uint16_t *wide;
 };
 
-static int set_target(struct picture_decoder *d, JxlDecoder *jxl,
+static int set_target(struct picture_decoder *d, const struct jxl *jxl,
 		      const JxlBasicInfo *info, const struct image *image,
 		      struct target *t)
 {
@@ -66,8 +93,9 @@ static int set_target(struct picture_decoder *d, JxlDecoder *jxl,
 		out = t->wide;
 		n *= 2;
 	}
-	if (JxlDecoderImageOutBufferSize(jxl, &t->format, &size) || size != n ||
-	    JxlDecoderSetImageOutBuffer(jxl, &t->format, out, n))
+	if (jxl->api.ImageOutBufferSize(jxl->decoder, &t->format, &size) ||
+	    size != n ||
+	    jxl->api.SetImageOutBuffer(jxl->decoder, &t->format, out, n))
 		return picture_refuse(d, -EBADMSG, "JPEG XL: unexpected size");
 	return 0;
 }
@@ -79,14 +107,14 @@ static void narrow(const struct target *t, const struct image *image)
 }
 
 /* Runs the decoder until the first frame is complete. */
-static int run(struct picture_decoder *d, JxlDecoder *jxl, struct target *t,
-	       struct image *out)
+static int run(struct picture_decoder *d, const struct jxl *jxl,
+	       struct target *t, struct image *out)
 {
 	JxlBasicInfo info = { 0 };
 	int r = 0;
 
 	while (!r) {
-		JxlDecoderStatus status = JxlDecoderProcessInput(jxl);
+		JxlDecoderStatus status = jxl->api.ProcessInput(jxl->decoder);
 
 		if (status == JXL_DEC_FULL_IMAGE)
 			return 0;
@@ -101,33 +129,37 @@ static int run(struct picture_decoder *d, JxlDecoder *jxl, struct target *t,
 	return r;
 }
 
-static bool start(JxlDecoder *jxl, const uint8_t *bytes, size_t size)
+static bool start(const struct jxl *jxl, const uint8_t *bytes, size_t size)
 {
 	int events = JXL_DEC_BASIC_INFO | JXL_DEC_FULL_IMAGE;
 
-	if (JxlDecoderSubscribeEvents(jxl, events) ||
-	    JxlDecoderSetInput(jxl, bytes, size))
+	if (jxl->api.SubscribeEvents(jxl->decoder, events) ||
+	    jxl->api.SetInput(jxl->decoder, bytes, size))
 		return false;
-	JxlDecoderCloseInput(jxl);
+	jxl->api.CloseInput(jxl->decoder);
 	return true;
 }
 
 static int decode_jxl(struct picture_decoder *d, const uint8_t *bytes,
 		      size_t size, struct picture_found *out)
 {
-	JxlDecoder *jxl = JxlDecoderCreate(NULL);
 	struct target t = { .wide = NULL };
-	int r;
+	struct jxl jxl;
+	int r = picture_load(d, JXL_LIBRARY, symbols, ARRAY_LEN(symbols),
+			     &jxl.api);
 
-	if (!jxl || !start(jxl, bytes, size)) {
-		JxlDecoderDestroy(jxl);
+	if (r)
+		return r;
+	jxl.decoder = jxl.api.Create(NULL);
+	if (!jxl.decoder || !start(&jxl, bytes, size)) {
+		jxl.api.Destroy(jxl.decoder);
 		return picture_refuse(d, -ENOMEM, "out of memory");
 	}
-	r = run(d, jxl, &t, &out->image);
+	r = run(d, &jxl, &t, &out->image);
 	if (!r)
 		narrow(&t, &out->image);
 	free(t.wide);
-	JxlDecoderDestroy(jxl);
+	jxl.api.Destroy(jxl.decoder);
 	return r;
 }
 

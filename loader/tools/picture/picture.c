@@ -76,6 +76,24 @@ int picture_reserve(struct picture_decoder *d, uint32_t width, uint32_t height,
 	return 0;
 }
 
+int picture_load(struct picture_decoder *d, const char *library,
+		 const struct library_symbol *symbols, size_t n,
+		 void *functions)
+{
+	void *loaded = library_open(library, false);
+	const char *missing;
+
+	if (!loaded)
+		return picture_refuse(d, -ENOTSUP,
+				      "install the package of %s: %.100s",
+				      library, library_error());
+	missing = library_fill(loaded, symbols, n, functions);
+	if (missing)
+		return picture_refuse(d, -ENOTSUP, "%s has no %s", library,
+				      missing);
+	return 0;
+}
+
 /* --- orientation --------------------------------------------------------- */
 
 unsigned picture_exif_orientation(const uint8_t *tiff, size_t size)
