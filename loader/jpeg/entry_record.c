@@ -12,27 +12,31 @@ enum {
 	/* Entries of a row. More of them skip little more, and take memory. */
 	PER_ROW = 8,
 	/* An index is not kept if its steps are longer by more than this: it is
-	   short, and read fast. */
-	COARSE = 2,
+	   short, so reading it takes little time. */
+	COARSE = 4,
 	HASHED_WORDS = 8,
 };
 
 _Static_assert(DC_AT + 3 * ENTRY_DC_BITS == 64, "an entry is a word");
 
-/* A multiple of the index's step, unless that is coarse. */
+static uint32_t step_without_index(const struct entry_scan *scan)
+{
+	return div_round_up(scan->mcus_across, PER_ROW);
+}
+
+/* A multiple of the index's step. */
 static uint32_t step_of(const struct entry_scan *scan)
 {
-	uint32_t step = div_round_up(scan->mcus_across, PER_ROW);
+	uint32_t step = step_without_index(scan);
 	uint32_t of = scan->index_step;
 
-	if (!of || of > COARSE * step)
-		return step;
-	return div_round_up(step, of) * of;
+	return of ? div_round_up(step, of) * of : step;
 }
 
 size_t entry_record_size(const struct entry_scan *scan)
 {
-	if (scan->size >= 1u << BYTE_BITS)
+	if (scan->size >= 1u << BYTE_BITS ||
+	    scan->index_step > COARSE * step_without_index(scan))
 		return 0;
 	return sizeof(struct entry_record) +
 	       entry_count(scan, step_of(scan)) * sizeof(uint64_t);

@@ -33,7 +33,8 @@ struct entry_record {
 	uint64_t packed[];
 };
 
-/* The size of a record in bytes, or 0 if the scan cannot have one. */
+/* The size of a record in bytes, or 0 if the scan cannot have one, or has an index
+   that would gain nothing from one. */
 size_t entry_record_size(const struct entry_scan *scan);
 
 /* Starts a record without entries. */

@@ -59,8 +59,14 @@ def test_whole_images_need_none(data):
     assert "entry points" not in bench(data.path, WHOLE)
 
 
-def test_jpegs_with_an_index_need_none(data, tmp_path):
+def test_an_index_is_kept(data, tmp_path):
     beton("optimize", data.path, tmp_path / "o.beton")
+    c = counts(tmp_path / "o.beton")
+    assert c["samples"] == N and is_expected(c["hits"])
+
+
+def test_a_short_index_is_not_kept(data, tmp_path):
+    beton("optimize", "--step=65535", data.path, tmp_path / "o.beton")
     c = counts(tmp_path / "o.beton")
     assert (c["samples"], c["hits"]) == (0, 0)
 
