@@ -266,23 +266,24 @@ static struct chunk *need_chunk(struct cache_file *file, uint64_t index,
 	return NULL;
 }
 
-static int read_value(struct payloads *payloads, uint64_t sample, void *buf,
-		      size_t size, uint64_t off, struct payload_tally *tally)
+static int read_value(struct payloads *payloads,
+		      const struct payload_read *what)
 {
 	struct cache_file *file = (struct cache_file *)payloads;
 	struct cache *c = file->cache;
-	struct chunk *g = need_chunk(file, sample / file->per, tally);
-	bool copied = g && chunk_copy(g, c->room.arena, buf, size, off);
+	struct chunk *g =
+		need_chunk(file, what->sample / file->per, what->tally);
+	bool copied = g && chunk_copy(g, c->room.arena, what);
 
 	if (g)
 		unpin_chunk(c, g);
-	count_value(&c->counts, tally, PAYLOAD_BYTES, size);
+	count_value(&c->counts, what->tally, PAYLOAD_BYTES, what->size);
 	if (copied)
 		return 0;
 	/* If the read of a whole chunk has failed, this value may still be
 	   readable: read it alone. */
-	count_value(&c->counts, tally, PAYLOAD_BYPASSED, 1);
-	return source_read(file->ds->source, buf, size, off);
+	count_value(&c->counts, what->tally, PAYLOAD_BYPASSED, 1);
+	return source_read(file->ds->source, what->buf, what->size, what->off);
 }
 
 /* --- opening and closing --- */

@@ -2,6 +2,7 @@
 #include "fs/cache/chunk.h"
 
 #include "fs/util/bytes.h"
+#include "fs/util/stream_copy.h"
 
 enum { FRAME = ARENA_FRAME };
 
@@ -75,34 +76,43 @@ static uint32_t run_of_frames(const struct chunk *g, uint32_t i, uint32_t max)
 	return n;
 }
 
+/* Copies bytes of the frames from byte `skip` of the given one on. */
 static void copy_frames(const struct chunk *g, const struct arena *arena,
-			uint32_t frame, uint8_t *buf, size_t size, size_t skip)
+			uint32_t frame, uint64_t skip,
+			const struct payload_read *what)
 {
-	size_t n;
+	uint8_t *to = what->buf;
+	const uint8_t *from;
+	size_t left = what->size, n;
 	uint32_t run;
 
 	frame += (uint32_t)(skip / FRAME);
 	skip %= FRAME;
-	for (; size; size -= n, buf += n, frame += run, skip = 0) {
+	for (; left; left -= n, to += n, frame += run, skip = 0) {
 		run = run_of_frames(g, frame,
-				    (uint32_t)((skip + size - 1) / FRAME + 1));
-		n = min_u64(size, (uint64_t)run * FRAME - skip);
-		memcpy(buf, (char *)arena_at(arena, g->frames[frame]) + skip,
-		       n);
+				    (uint32_t)((skip + left - 1) / FRAME + 1));
+		n = min_u64(left, (uint64_t)run * FRAME - skip);
+		from = (const uint8_t *)arena_at(arena, g->frames[frame]) +
+		       skip;
+		if (what->is_streamed)
+			stream_copy(to, from, n);
+		else
+			memcpy(to, from, n);
 	}
 }
 
-bool chunk_copy(const struct chunk *g, const struct arena *arena, void *buf,
-		size_t size, uint64_t off)
+bool chunk_copy(const struct chunk *g, const struct arena *arena,
+		const struct payload_read *what)
 {
 	const struct chunk_extent *e = g->extents;
 	uint32_t frame = 0;
 
 	for (uint32_t i = 0; i < g->num_extents; i++, frame += e++->frames) {
-		if (off < e->off ||
-		    !range_ok(off - e->off, size, (uint64_t)e->frames * FRAME))
+		if (what->off < e->off ||
+		    !range_ok(what->off - e->off, what->size,
+			      (uint64_t)e->frames * FRAME))
 			continue;
-		copy_frames(g, arena, frame, buf, size, off - e->off);
+		copy_frames(g, arena, frame, what->off - e->off, what);
 		return true;
 	}
 	return false;

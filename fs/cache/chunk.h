@@ -63,8 +63,8 @@ void chunk_locate(struct chunk *g, struct dataset *ds, const uint8_t *records,
 
 /* Copies a range of the file to the caller. Returns false if the chunk does not
    cover it. */
-bool chunk_copy(const struct chunk *g, const struct arena *arena, void *buf,
-		size_t size, uint64_t off);
+bool chunk_copy(const struct chunk *g, const struct arena *arena,
+		const struct payload_read *what);
 
 /* Fills `iov` with the memory of all frames, neighbors joined. Returns the
    number of entries. */

@@ -37,12 +37,22 @@ struct payload_tally {
 	atomic_uint_fast64_t owner; /* identifies the reader to the cache */
 };
 
+/* A range of a sample's payloads, and the memory for it. */
+struct payload_read {
+	uint64_t sample;
+	uint64_t off; /* in the dataset file */
+	size_t size;
+	void *buf;
+	/* The bytes leave the CPU's caches before they are read. */
+	bool is_streamed;
+	struct payload_tally *tally; /* to add to, or NULL */
+};
+
 /* A cache in front of the source, for the payloads of batches. */
 struct payload_ops {
-	/* Reads a range of a sample's payloads. 0 or -errno, logged. Adds to
-	   the tally unless that is NULL. */
-	int (*read)(struct payloads *payloads, uint64_t sample, void *buf,
-		    size_t size, uint64_t off, struct payload_tally *tally);
+	/* 0 or -errno, logged. */
+	int (*read)(struct payloads *payloads,
+		    const struct payload_read *what);
 };
 
 struct payloads {

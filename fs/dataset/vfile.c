@@ -6,6 +6,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
+#include "fs/util/stream_copy.h"
 
 enum {
 	/* Reads in flight per call: enough for any device's queue. */
@@ -78,8 +79,15 @@ static int read_payload(const struct vfile *file, struct ranges *ranges,
 			uint64_t skip)
 {
 	struct payloads *payloads = file->ds->payloads;
-	int r = payloads->ops->read(payloads, s->sample, buf, size,
-				    s->off + skip, file->tally);
+	const struct payload_read what = {
+		.sample = s->sample,
+		.off = s->off + skip,
+		.size = size,
+		.buf = buf,
+		.is_streamed = file->size >= STREAM_COPY_MIN,
+		.tally = file->tally,
+	};
+	int r = payloads->ops->read(payloads, &what);
 
 	if (!r || !ranges->failed)
 		return r;

@@ -613,8 +613,12 @@ static void long_runs_are_located_in_pieces(void)
 
 		CHECK(cache_has(file, i));
 		CHECK(!dataset_value_at(f.ds, 1, i, &v));
-		CHECK(!f.ds->payloads->ops->read(f.ds->payloads, i, &byte, 1,
-						 v.off + v.size - 1, NULL));
+		CHECK(!f.ds->payloads->ops->read(
+			f.ds->payloads,
+			&(struct payload_read){ .sample = i,
+						.off = v.off + v.size - 1,
+						.size = 1,
+						.buf = &byte }));
 		CHECK(byte == byte_of(i, v.size - 1));
 	}
 	tear_down(&f);

@@ -176,7 +176,20 @@ static bool is_right(const uint8_t *bytes, uint64_t size, uint64_t off)
 	return true;
 }
 
-static void copies_are_right_wherever_they_begin(void)
+static bool copies(const struct chunk *g, const struct arena *a, void *buf,
+		   size_t size, uint64_t off, bool is_streamed)
+{
+	const struct payload_read what = {
+		.off = off,
+		.size = size,
+		.buf = buf,
+		.is_streamed = is_streamed,
+	};
+
+	return chunk_copy(g, a, &what);
+}
+
+static void copies_are_right_wherever_they_begin(bool is_streamed)
 {
 	static const struct {
 		uint64_t off;
@@ -199,8 +212,8 @@ static void copies_are_right_wherever_they_begin(void)
 		/* A block of exactly its size, so that ASan finds a byte
 		   more. */
 		bytes = malloc(ranges[i].size);
-		CHECK(bytes &&
-		      chunk_copy(&g, a, bytes, ranges[i].size, ranges[i].off));
+		CHECK(bytes && copies(&g, a, bytes, ranges[i].size,
+				      ranges[i].off, is_streamed));
 		CHECK(is_right(bytes, ranges[i].size, ranges[i].off));
 		free(bytes);
 	}
@@ -216,13 +229,13 @@ static void missing_chunks_are_not_copied(void)
 
 	CHECK(!arena_alloc(a, all, 16));
 	make_chunk(&g, a, frames);
-	CHECK(!chunk_copy(&g, a, &byte, 1, 0));
-	CHECK(!chunk_copy(&g, a, &byte, 1, 10 * FRAME - 1));
-	CHECK(!chunk_copy(&g, a, &byte, 1, 14 * FRAME));
-	CHECK(!chunk_copy(&g, a, &byte, 2, 14 * FRAME - 1));
-	CHECK(!chunk_copy(&g, a, &byte, 2 * FRAME, 13 * FRAME));
-	CHECK(!chunk_copy(&g, a, &byte, SIZE_MAX, 10 * FRAME + 1));
-	CHECK(!chunk_copy(&g, a, &byte, 1, UINT64_MAX));
+	CHECK(!copies(&g, a, &byte, 1, 0, false));
+	CHECK(!copies(&g, a, &byte, 1, 10 * FRAME - 1, false));
+	CHECK(!copies(&g, a, &byte, 1, 14 * FRAME, false));
+	CHECK(!copies(&g, a, &byte, 2, 14 * FRAME - 1, false));
+	CHECK(!copies(&g, a, &byte, 2 * FRAME, 13 * FRAME, false));
+	CHECK(!copies(&g, a, &byte, SIZE_MAX, 10 * FRAME + 1, false));
+	CHECK(!copies(&g, a, &byte, 1, UINT64_MAX, false));
 	CHECK(byte == 77);
 	arena_close(a);
 }
@@ -252,7 +265,8 @@ int main(void)
 	damage_is_left_out();
 	scattered_values_are_left_out();
 	no_file_is_so_large_that_frames_are_miscounted();
-	copies_are_right_wherever_they_begin();
+	copies_are_right_wherever_they_begin(false);
+	copies_are_right_wherever_they_begin(true);
 	missing_chunks_are_not_copied();
 	neighbours_are_one_piece_of_memory();
 	return 0;

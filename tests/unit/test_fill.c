@@ -133,12 +133,14 @@ static bool is_right(const struct fixture *f, unsigned i, uint64_t end)
 {
 	const struct chunk *g = &f->chunks[i];
 	static uint8_t page[FRAME];
+	struct payload_read what = { .size = FRAME, .buf = page };
 	uint64_t off;
 
 	for (uint32_t e = 0; e < g->num_extents; e++) {
 		for (uint32_t k = 0; k < g->extents[e].frames; k++) {
 			off = g->extents[e].off + (uint64_t)k * FRAME;
-			CHECK(chunk_copy(g, f->arena, page, FRAME, off));
+			what.off = off;
+			CHECK(chunk_copy(g, f->arena, &what));
 			for (uint64_t b = 0; b < FRAME && off + b < end; b++) {
 				if (page[b] != byte_at(off + b))
 					return false;
