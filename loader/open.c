@@ -408,6 +408,9 @@ static int start_ring(struct beton_loader *l,
 	if (r)
 		return r;
 	options.replay = l->replay;
+	/* Batches that are replayed, or sent to a trainer, stay for long. */
+	if (!l->replay && !l->role)
+		options.plan.keeper = l->feed;
 	/* The callback gets complete tensors only. */
 	if (o->until == BETON_STAGE_ALL || o->until == BETON_STAGE_TRANSFORM)
 		options.callback = l->callback;

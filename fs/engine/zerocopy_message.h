@@ -88,6 +88,10 @@ struct zerocopy_batch {
 	uint64_t slot;	   /* id of the memory */
 	uint64_t size;	   /* of the batch file, which begins at 0 */
 	uint64_t capacity; /* bytes of the memory to map */
+	/* 1: there is enough memory for the loader to hold this batch as long
+	   as its user does. 0: put it soon. */
+	uint32_t may_keep;
+	uint32_t zero;
 };
 
 /* A message of a loader, after its check. */

@@ -29,6 +29,10 @@ enum {
 	 */
 	JOB_ALPHA = 3,
 	USER_ALPHA = 7,
+	/* Loaders may keep batches while all of them together hold at most
+	   1/KEEP_PART of the bytes. The rest is for those that put theirs
+	   soon. */
+	KEEP_PART = 2,
 	/* Bytes of the kernel's memory for answers that a loader has not read;
 	   the kernel takes this twice. An answer needs 768, or more on other
 	   machines, and each of ZEROCOPY_REQUESTS_MAX requests has one. */
@@ -202,6 +206,14 @@ static int reply_no_memory(const struct connection *c, const struct request *q)
 	return r ? r : -ENOSPC;
 }
 
+/* The slot of the request counts as held already. */
+static bool may_keep(const struct request *q)
+{
+	const struct zerocopy_shared *h = q->shared;
+
+	return h->bytes - q->bytes <= h->max_bytes / KEEP_PART;
+}
+
 /* Sends a slot to the loader, with its memory if the loader does not know it.
    If other loaders have used up the descriptors that may be in flight, the
    loader gets an error and reads the file; then returns -ENOSPC. */
@@ -213,6 +225,7 @@ static int send_slot(struct connection *c, const struct request *q)
 		.slot = slot_id(q->slot),
 		.size = q->batch->vfile.size,
 		.capacity = slot_capacity(q->slot),
+		.may_keep = may_keep(q),
 	};
 	bool is_new = !holdings_knows(&c->held, reply.slot);
 	cleanup_fd int fd = -1;

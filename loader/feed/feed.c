@@ -178,6 +178,12 @@ void feed_cancel(struct feed *feed)
 		feed->ops->cancel(feed);
 }
 
+bool feed_keep(struct feed *feed, const struct feed_batch *batch)
+{
+	return !batch->shared ||
+	       (feed->ops->keep && feed->ops->keep(feed, batch->shared));
+}
+
 void feed_release(struct feed *feed, struct feed_batch *batch)
 {
 	void *shared = steal(batch->shared);

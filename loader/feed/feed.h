@@ -80,6 +80,10 @@ struct feed_ops {
 	/* Makes fetch() fail soon, now and later, although its data does not
 	   come. Any thread. NULL: fetch() waits for its data. */
 	void (*cancel)(struct feed *feed);
+	/* Lets the user of the loader hold shared memory, and write to it, until
+	   release(), also after close(). Returns false if there is too little
+	   of it. Only the thread of fetch(). NULL: the feed has none. */
+	bool (*keep)(struct feed *feed, void *shared);
 	/* Releases shared memory. Any thread. NULL: the feed has none. */
 	void (*release)(struct feed *feed, void *shared);
 	/* Adds the subset that a spec names to the feed's. If the feed has one
@@ -143,8 +147,8 @@ int feed_open(const char *path, const struct feed_options *options,
 /* Opens the subset ("NAME:FILE" or NULL) and parses the spec (NULL: defaults).
    -EINVAL is logged. */
 int feed_start(struct feed *feed, const char *spec, const char *subset);
-/* Closes files and connections. The members stay, but fetch() and release()
-   must not be called any more. */
+/* Closes files and connections. The members stay, but fetch() must not be
+   called any more, and release() only for memory that is kept. */
 void feed_stop(struct feed *feed);
 void feed_close(struct feed *feed);
 
@@ -176,6 +180,9 @@ bool feed_take_entries(void *feed, uint64_t bytes);
 /* Ends the wait of a thread in feed_fetch(), which fails from now on. Any
    thread. Does nothing after feed_stop(). */
 void feed_cancel(struct feed *feed);
+/* Returns whether the user may hold the batch file, and write to it, until
+   feed_release(). Only the thread that fetched it. */
+bool feed_keep(struct feed *feed, const struct feed_batch *batch);
 /* Releases the batch file. Any thread. */
 void feed_release(struct feed *feed, struct feed_batch *batch);
 

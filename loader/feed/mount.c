@@ -328,6 +328,12 @@ static void mount_cancel(struct feed *feed)
 		zerocopy_client_cancel(m->client);
 }
 
+static bool mount_keep(struct feed *feed, void *shared)
+{
+	return zerocopy_client_keep(((struct mount_feed *)feed)->client,
+				    shared);
+}
+
 static void mount_release(struct feed *feed, void *shared)
 {
 	zerocopy_client_release(((struct mount_feed *)feed)->client, shared);
@@ -570,6 +576,7 @@ const struct feed_ops feed_mount = {
 	.fetch = mount_fetch,
 	.cancel = mount_cancel,
 	.find_subset = mount_find_subset,
+	.keep = mount_keep,
 	.release = mount_release,
 	.report = mount_report,
 	.close = mount_close,

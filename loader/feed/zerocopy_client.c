@@ -22,6 +22,7 @@
 
 enum {
 	HUGE_PAGE = 2 << 20,
+	PAGE = 4096,
 	/* Longest wait for the daemon's answer to a HELLO. */
 	HELLO_SECONDS = 2,
 	/* Between two questions whether the caller was interrupted. */
@@ -42,26 +43,89 @@ struct mapped {
 	uint8_t *bytes;
 	uint64_t capacity;
 	uint64_t last_used; /* number of the last request that used it */
-	unsigned refs;	    /* guarded by client.lock */
+	bool may_keep;	    /* of the last answer with it */
+	/* Guarded by client.lock. A user may have written to kept memory, in
+	   pages that are private to this process. */
+	unsigned refs;
+	bool is_kept;
 };
 
 struct zerocopy_client {
+	struct zerocopy_client *prev, *next; /* guarded by clients_lock */
 	struct zerocopy_hello hello;
 	bool broken;
 	uint64_t requests;
-	struct mapped *mapped;
 	pthread_mutex_t lock; /* guards the members below. The thread that
-				 requests batches alone changes the first two,
-				 and reads them without it. */
-	int fd;		      /* -1: none */
-	uint64_t connection;  /* its number */
+				 requests batches alone changes the first
+				 three, and reads them without it. */
+	struct mapped *mapped;
+	int fd;		     /* -1: none */
+	uint64_t connection; /* its number */
 	bool canceled;
+	bool is_closed; /* the last release of a kept batch frees the client */
 	/* Slots that the loader has released while the daemon took no message.
 	   The next request sends them. A daemon shares at most
 	   ZEROCOPY_SLOTS_MAX slots with a connection at a time. */
 	uint64_t puts[ZEROCOPY_SLOTS_MAX];
 	unsigned num_puts;
 };
+
+/* --- kept batches and fork() ---
+ * A child may read the batches that its parent holds. It gets copies, because
+ * other batches will follow in the daemon's memory. */
+
+static pthread_mutex_t clients_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct zerocopy_client *clients;
+static pthread_once_t handles_forks = PTHREAD_ONCE_INIT;
+
+/* Makes all pages private to this process. The write changes nothing, and no
+   write of another thread gets lost. */
+static void copy_pages(const struct mapped *mapped)
+{
+	for (uint64_t at = 0; at < mapped->capacity; at += PAGE)
+		__atomic_fetch_or(mapped->bytes + at, 0, __ATOMIC_RELAXED);
+	madvise(mapped->bytes, mapped->capacity, MADV_DOFORK);
+}
+
+static void before_fork(void)
+{
+	struct zerocopy_client *l;
+	const struct mapped *mapped;
+
+	pthread_mutex_lock(&clients_lock);
+	DL_FOREACH(clients, l)
+	{
+		scoped_lock(&l->lock);
+		DL_FOREACH(l->mapped, mapped)
+		{
+			if (mapped->is_kept)
+				copy_pages(mapped);
+		}
+	}
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&clients_lock);
+}
+
+static void handle_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+static void clients_add(struct zerocopy_client *l)
+{
+	pthread_once(&handles_forks, handle_forks);
+	scoped_lock(&clients_lock);
+	DL_APPEND(clients, l);
+}
+
+static void clients_remove(struct zerocopy_client *l)
+{
+	scoped_lock(&clients_lock);
+	DL_DELETE(clients, l);
+}
 
 /* --- mappings --- */
 
@@ -78,7 +142,8 @@ static int check_memory(int fd, uint64_t capacity)
 }
 
 /* Maps memory at a multiple of the huge page size, which huge pages need. Maps
-   more than that first, and unmaps both ends. */
+   more than that first, and unmaps both ends. The mapping is private: it shows
+   the daemon's memory, but pages that are written get separate from it. */
 static uint8_t *map_aligned(int fd, uint64_t capacity)
 {
 	uint64_t size = align_up(capacity, HUGE_PAGE), head;
@@ -89,7 +154,7 @@ static uint8_t *map_aligned(int fd, uint64_t capacity)
 	if (all == MAP_FAILED)
 		return NULL;
 	head = align_up((uintptr_t)all, HUGE_PAGE) - (uintptr_t)all;
-	at = mmap(all + head, capacity, PROT_READ, MAP_FIXED | MAP_SHARED, fd,
+	at = mmap(all + head, capacity, PROT_READ, MAP_FIXED | MAP_PRIVATE, fd,
 		  0);
 	if (at == MAP_FAILED) {
 		munmap(all, size + HUGE_PAGE);
@@ -97,18 +162,25 @@ static uint8_t *map_aligned(int fd, uint64_t capacity)
 	}
 	if (head)
 		munmap(all, head);
-	munmap(at + align_up(capacity, 4096),
-	       size + HUGE_PAGE - head - align_up(capacity, 4096));
+	munmap(at + align_up(capacity, PAGE),
+	       size + HUGE_PAGE - head - align_up(capacity, PAGE));
 	/* A child of fork() that lives on would keep the memory. */
 	madvise(at, capacity, MADV_DONTFORK);
 	return at;
 }
 
-static void mapped_free(struct zerocopy_client *l, struct mapped *mapped)
+static void unmap(struct mapped *mapped)
 {
-	DL_DELETE(l->mapped, mapped);
 	munmap(mapped->bytes, mapped->capacity);
 	free(mapped);
+}
+
+static void mapped_free(struct zerocopy_client *l, struct mapped *mapped)
+{
+	pthread_mutex_lock(&l->lock);
+	DL_DELETE(l->mapped, mapped);
+	pthread_mutex_unlock(&l->lock);
+	unmap(mapped);
 }
 
 static int mapped_new(struct zerocopy_client *l, int fd,
@@ -130,8 +202,9 @@ static int mapped_new(struct zerocopy_client *l, int fd,
 	mapped->id = b->slot;
 	mapped->connection = l->connection;
 	mapped->capacity = b->capacity;
-	DL_PREPEND(l->mapped, mapped);
 	*out = mapped;
+	scoped_lock(&l->lock);
+	DL_PREPEND(l->mapped, mapped);
 	return 0;
 }
 
@@ -311,6 +384,17 @@ static int mapped_of(struct zerocopy_client *l, int fd,
 	return 0;
 }
 
+/* Takes a reference. Returns false if a user may have written to the same batch
+   while holding it. */
+static bool mapped_get(struct zerocopy_client *l, struct mapped *mapped)
+{
+	scoped_lock(&l->lock);
+	if (mapped->is_kept)
+		return false;
+	mapped->refs++;
+	return true;
+}
+
 /* Memory of a closed connection is dropped as soon as no thread reads it. */
 static bool is_needed(struct zerocopy_client *l, const struct mapped *mapped)
 {
@@ -345,6 +429,7 @@ static bool is_result(int32_t result)
 static int acquire(struct zerocopy_client *l, int fd,
 		   const struct zerocopy_batch *b, struct acquired *out)
 {
+	struct zerocopy_number put;
 	struct mapped *mapped = NULL;
 	int r;
 
@@ -356,10 +441,13 @@ static int acquire(struct zerocopy_client *l, int fd,
 	r = mapped_of(l, fd, b, &mapped);
 	if (r)
 		return r;
-	pthread_mutex_lock(&l->lock);
-	mapped->refs++;
-	pthread_mutex_unlock(&l->lock);
 	mapped->last_used = l->requests;
+	if (!mapped_get(l, mapped)) {
+		put = number_message(ZEROCOPY_PUT, mapped->id);
+		r = send_bytes(l, &put, sizeof(put));
+		return r ? r : -EBUSY;
+	}
+	mapped->may_keep = b->may_keep;
 	*out = (struct acquired){ mapped->bytes, b->size, mapped };
 	return 0;
 }
@@ -405,8 +493,9 @@ int zerocopy_client_get(struct zerocopy_client *l, const char *path,
 	r = exchange(l, path, interrupted, &reply, &fd);
 	if (!r)
 		r = acquire(l, fd, &reply, out);
-	/* An error that the daemon reports is no failure of the connection. */
-	if (r && r != reply.result)
+	/* An error that the daemon reports is no failure of the connection, and
+	   neither is a batch that the user holds. */
+	if (r && r != reply.result && r != -EBUSY)
 		l->broken = true;
 	drop_unused(l);
 	return r;
@@ -428,19 +517,67 @@ void zerocopy_client_report(struct zerocopy_client *l,
 	send_now(l, &tell, sizeof(tell));
 }
 
-void zerocopy_client_release(struct zerocopy_client *l, struct mapped *mapped)
+bool zerocopy_client_keep(struct zerocopy_client *l, struct mapped *mapped)
+{
+	if (!mapped->may_keep)
+		return false;
+	scoped_lock(&l->lock);
+	if (mapped->refs != 1)
+		return false;
+	if (!mapped->is_kept)
+		mapped->is_kept = !mprotect(mapped->bytes, mapped->capacity,
+					    PROT_READ | PROT_WRITE);
+	return mapped->is_kept;
+}
+
+/* Drops what a user has written, so that the mapping shows the daemon's memory
+   again. */
+static void end_keeping(struct mapped *mapped)
+{
+	madvise(mapped->bytes, mapped->capacity, MADV_DONTNEED);
+	madvise(mapped->bytes, mapped->capacity, MADV_DONTFORK);
+	mapped->is_kept = false;
+}
+
+/* Sends a PUT. If the daemon is gone the message fails, which does no harm. The
+   caller holds the lock. */
+static void send_put(struct zerocopy_client *l, const struct mapped *mapped)
 {
 	const struct zerocopy_number put =
 		number_message(ZEROCOPY_PUT, mapped->id);
 
-	scoped_lock(&l->lock);
-	mapped->refs--;
 	if (mapped->connection != l->connection)
 		return;
-	/* If the daemon is gone the message fails, which does no harm. */
 	if ((l->num_puts || send_now(l, &put, sizeof(put)) == -EAGAIN) &&
 	    l->num_puts < ARRAY_LEN(l->puts))
 		l->puts[l->num_puts++] = put.number;
+}
+
+static void free_client(struct zerocopy_client *l)
+{
+	clients_remove(l);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+void zerocopy_client_release(struct zerocopy_client *l, struct mapped *mapped)
+{
+	bool is_late, is_last;
+
+	pthread_mutex_lock(&l->lock);
+	if (mapped->is_kept)
+		end_keeping(mapped);
+	mapped->refs--;
+	send_put(l, mapped);
+	is_late = l->is_closed;
+	if (is_late)
+		DL_DELETE(l->mapped, mapped);
+	is_last = is_late && !l->mapped;
+	pthread_mutex_unlock(&l->lock);
+	if (is_late)
+		unmap(mapped);
+	if (is_last)
+		free_client(l);
 }
 
 /* --- opening and closing --- */
@@ -550,6 +687,7 @@ int zerocopy_client_make(const struct zerocopy_client_name *name,
 	};
 	if (name->job)
 		snprintf(l->hello.job, ZEROCOPY_JOB_SIZE, "%s", name->job);
+	clients_add(l);
 	*out = l;
 	return 0;
 }
@@ -580,13 +718,40 @@ void zerocopy_client_cancel(struct zerocopy_client *l)
 	shutdown(l->fd, SHUT_RD);
 }
 
+/* Takes out the memory that no user keeps. The caller holds the lock. */
+static struct mapped *take_unkept(struct zerocopy_client *l)
+{
+	struct mapped *out = NULL, *mapped, *next;
+
+	DL_FOREACH_SAFE(l->mapped, mapped, next)
+	{
+		if (mapped->is_kept)
+			continue;
+		DL_DELETE(l->mapped, mapped);
+		DL_APPEND(out, mapped);
+	}
+	return out;
+}
+
 void zerocopy_client_close(struct zerocopy_client *l)
 {
+	struct mapped *unkept, *mapped, *next;
+	bool is_last;
+
 	if (!l)
 		return;
-	while (l->mapped)
-		mapped_free(l, l->mapped);
 	disconnect(l->fd);
-	pthread_mutex_destroy(&l->lock);
-	free(l);
+	pthread_mutex_lock(&l->lock);
+	l->fd = -1;
+	l->connection++;
+	l->is_closed = true;
+	unkept = take_unkept(l);
+	is_last = !l->mapped;
+	pthread_mutex_unlock(&l->lock);
+	DL_FOREACH_SAFE(unkept, mapped, next)
+	{
+		unmap(mapped);
+	}
+	if (is_last)
+		free_client(l);
 }

@@ -2,8 +2,9 @@
 /*
  * Zero-copy delivery, the loader's end: batches in memory that the daemon of a
  * mount shares over a socket (fs/engine/zerocopy_message.h). Each piece is
- * mapped once, read-only, and only if it is sealed against shrinking, so the
- * mapping stays valid when the daemon dies.
+ * mapped once, and only if it is sealed against shrinking, so the mapping stays
+ * valid when the daemon dies. The mapping is private: nothing that is written
+ * to it reaches the daemon.
  *
  * One thread requests batches; any thread may release them, or cancel the wait
  * for one. client.lock guards what these threads share; no lock is taken under
@@ -41,11 +42,13 @@ int zerocopy_client_make(const struct zerocopy_client_name *name,
 int zerocopy_client_open(const char *address,
 			 const struct zerocopy_client_name *name,
 			 struct zerocopy_client **out);
-/* All batches have been released before. Takes NULL. */
+/* All batches have been released before, but kept ones, which stay valid until
+   they are released. Takes NULL. */
 void zerocopy_client_close(struct zerocopy_client *client);
 
 /* Waits for the batch file at this path in the mount. -ENOSPC: the daemon has
-   no free shared memory now. Other errors concern the file, unless the
+   no free shared memory now. -EBUSY: the user keeps this very batch. Other
+   errors concern the file, unless the
    connection is broken: then all later calls fail. -ECANCELED: `interrupted`,
    which may be NULL, is canceled, and the connection is broken. */
 int zerocopy_client_get(struct zerocopy_client *client, const char *path,
@@ -66,6 +69,12 @@ void zerocopy_client_cancel(struct zerocopy_client *client);
 /* Sends this loader's figures. The message may get lost. Does not wait. */
 void zerocopy_client_report(struct zerocopy_client *client,
 			    const struct rank_figures *figures);
+
+/* Lets the user of the loader hold the batch, and write to it, for any time.
+   Returns false if memory is short; then release it soon. Only the thread that
+   requests batches calls this. A child of fork() has copies of kept batches. */
+bool zerocopy_client_keep(struct zerocopy_client *client,
+			  struct mapped *mapped);
 
 /* Does not wait: if the daemon takes no message now, the next request sends it.
  */

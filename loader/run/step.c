@@ -8,6 +8,9 @@
 #include "fs/util/bytes.h"
 #include "fs/util/stream_copy.h"
 
+/* The user holds shared memory for a column of at least this part of it. */
+enum { KEEP_PART = 4 };
+
 int step_open(const struct step_plan *plan, struct step **out)
 {
 	size_t n = pipeline_num_outputs(phases_row(plan->phases, 0));
@@ -200,8 +203,19 @@ static bool is_column(const struct step *s, uint32_t i,
 	       !memcmp(f->shape, o->shape, o->ndim * sizeof(o->shape[0]));
 }
 
-static int prepare_fixed(struct step *s, uint32_t i,
-			 const struct pipeline_output *o)
+/* Whether the user may have this column where it is. A column that is a small
+   part of the batch file is worth a copy, so that the rest can be released. */
+static bool may_share_column(struct step *s, const struct step_plan *plan,
+			     uint64_t size)
+{
+	if (s->input.shared && !s->keeps_input && plan->keeper &&
+	    size >= s->view.size / KEEP_PART)
+		s->keeps_input = feed_keep(plan->keeper, &s->input);
+	return !s->input.shared || s->keeps_input;
+}
+
+static int prepare_fixed(struct step *s, const struct step_plan *plan,
+			 uint32_t i, const struct pipeline_output *o)
 {
 	struct step_output *out = &s->outputs[i];
 	int r;
@@ -226,7 +240,7 @@ static int prepare_fixed(struct step *s, uint32_t i,
 		return 0;
 	}
 	out->is_column = is_column(s, i, o);
-	if (out->is_column && !s->input.shared) {
+	if (out->is_column && may_share_column(s, plan, s->tensors[i].size)) {
 		s->tensors[i].data =
 			s->view.bytes +
 			s->view.fields[field_of(s, i, o)].column_off;
@@ -238,7 +252,7 @@ static int prepare_fixed(struct step *s, uint32_t i,
 	return r;
 }
 
-static int prepare_outputs(struct step *s)
+static int prepare_outputs(struct step *s, const struct step_plan *plan)
 {
 	int r = s->parcel ? device_batch_begin(s->parcel, s->pipeline,
 					       s->batch.num_samples)
@@ -255,7 +269,7 @@ static int prepare_outputs(struct step *s)
 			r = prepare_list(s, i, o);
 		else
 			r = o->ragged ? prepare_ragged(s, i, o)
-				      : prepare_fixed(s, i, o);
+				      : prepare_fixed(s, plan, i, o);
 	}
 	return r;
 }
@@ -381,13 +395,13 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 	s->read_error = 0;
 	s->lost = 0;
 	s->message[0] = '\0';
-	s->has_rounds = s->is_second = false;
+	s->has_rounds = s->is_second = s->keeps_input = false;
 	r = prepare_ids(s);
 	if (!r && plan->keeps_errors)
 		r = prepare_errors(s);
 	if (r || plan->until == BETON_STAGE_READ)
 		return r;
-	r = prepare_outputs(s);
+	r = prepare_outputs(s, plan);
 	return r ? r : prepare_rounds(s, plan->until);
 }
 
@@ -406,7 +420,7 @@ static int run_column(struct step *s, uint32_t i,
 {
 	uint8_t *to = s->outputs[i].rows + row * o->row_size;
 
-	if (!s->input.shared)
+	if (!s->outputs[i].rows)
 		return 0;
 	if (s->tensors[i].size >= STREAM_COPY_MIN)
 		stream_copy(to, v->bytes, o->row_size);
@@ -639,8 +653,7 @@ static void clear_row(struct step *s, uint32_t i, uint32_t row)
 
 	/* A column of the batch file already contains zeros, and a new list has
 	   no rows. */
-	if (!o->ragged && !o->is_list &&
-	    (!s->outputs[i].is_column || s->input.shared))
+	if (!o->ragged && !o->is_list && s->outputs[i].rows)
 		memset(s->outputs[i].rows + row * o->made_size, 0,
 		       o->made_size);
 }

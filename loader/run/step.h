@@ -39,10 +39,12 @@ struct step_output {
 
 struct step {
 	struct beton_batch batch; /* must be first: the user has its address */
-	/* The batch file. The loader releases shared memory before the user
-	   gets the batch, so it copies columns and ids out of shared memory.
-	   Columns in memory of the loader need no copy. */
+	/* The batch file. Columns in memory of the loader need no copy, nor do
+	   those in shared memory that the feed lets the user hold. Otherwise
+	   the loader copies columns out of shared memory, and releases it before
+	   the user gets the batch. */
 	struct feed_batch input;
+	bool keeps_input; /* tensors are in shared memory */
 	struct batch_view view;		 /* view of `input` */
 	/* `input` is a batch file of rows that a maker made (sent_batch.h). Its
 	   fields are the outputs. */
@@ -80,6 +82,9 @@ struct step_plan {
 	struct device *device;	    /* NULL: no output is on a GPU */
 	const struct phases *whole; /* CPU's side; NULL: only one side */
 	bool keeps_errors;	    /* of a maker, for step->errors */
+	/* The feed whose shared memory the user may hold. NULL: copy all
+	   columns out of it. */
+	struct feed *keeper;
 };
 
 int step_open(const struct step_plan *plan, struct step **out);
@@ -115,7 +120,7 @@ int step_errno(const struct step *step);
 bool step_next_round(struct step *step);
 
 /* Counts finished rows. Returns true once, after the last row: then you can
-   release the batch file. */
+   release the batch file, unless step->keeps_input. */
 bool step_rows_done(struct step *step, uint32_t rows);
 
 /* Completes the outputs that are lists. Call it after all rows. Returns

@@ -129,7 +129,8 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 		   first);
 	if (step_rows_done(t->step, n)) {
 		note_join(ring, t, step_join(t->step, &ring->options.plan));
-		feed_release(ring->options.feed, &t->step->input);
+		if (!t->step->keeps_input)
+			feed_release(ring->options.feed, &t->step->input);
 	}
 	turns_pop_range(ring);
 }

@@ -366,7 +366,8 @@ def acquire_and_pass_on(name, to, n):
                 "000000.batch" % i).encode()
         s.send(struct.pack("<IIQ", GET, len(path), i + 1) + path)
         message, fds, _, _ = socket.recv_fds(s, 4096, 1)
-        _, result, _, slot, _, capacity = struct.unpack("<IiQQQQ", message)
+        _, result, _, slot, _, capacity, _, _ = struct.unpack(
+            "<IiQQQQII", message)
         if fds:
             socket.send_fds(to, [struct.pack("<Q", capacity)], fds)
             os.close(fds[0])

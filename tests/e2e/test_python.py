@@ -335,6 +335,61 @@ def test_a_mount_draws_by_a_named_subset(mount, load, data, tmp_path):
 
 
 @pytest.fixture(scope="module")
+def arrays(tmp_path_factory):
+    """Arrays of 256 KiB: a batch is 1 MiB."""
+    path = tmp_path_factory.mktemp("arrays") / "a.beton"
+    rng = np.random.default_rng(5)
+    betonfs.write(path, ({"a": rng.integers(0, 99, 1 << 15), "k": i}
+                         for i in range(N)), length=N)
+    return path
+
+
+@pytest.mark.parametrize("options", [
+    [], ["-o", "cache=process,cache_size=32MiB"]])
+def test_columns_in_memory_of_a_daemon_are_the_users(mount, load, arrays,
+                                                     options):
+    """A program holds more batches than the daemon lets it, and writes to
+    them."""
+    of_file = load(arrays, pipeline=None)
+    plain = [snapshot(b) for _ in range(2) for b in of_file]
+    mnt = mount(arrays, *options)
+    mine = load(mnt, pipeline=None, delivery="zero-copy")
+    other = load(mnt, pipeline=None, delivery="zero-copy")
+    held = []
+    for _ in range(2):
+        for b, c in zip(mine, other, strict=True):
+            assert snapshot(b) == snapshot(c) == plain[len(held)]
+            b.a[:] = -len(held)
+            held.append(b)
+    assert len(held) == 2 * STEPS
+    mine.close()
+    for i, b in enumerate(held):
+        assert (b.a == -i).all() and b.ids.tolist() == plain[i][2]
+
+
+def test_a_child_of_fork_has_the_batches_of_its_parent(mount, load, arrays):
+    loader = load(mount(arrays), pipeline=None, delivery="zero-copy")
+    batches = iter(loader)
+    held = next(batches)
+    expected = held.a.copy()
+    go, went = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        os.read(go[0], 1)
+        os.write(went[1], b"y" if (held.a == expected).all() else b"n")
+        os._exit(0)
+    del held
+    gc.collect()
+    for _ in batches:       # in the same memory
+        pass
+    os.write(go[1], b"g")
+    assert os.read(went[0], 1) == b"y"
+    os.waitpid(child, 0)
+    for fd in *go, *went:
+        os.close(fd)
+
+
+@pytest.fixture(scope="module")
 def large(tmp_path_factory):
     path = tmp_path_factory.mktemp("large") / "l.beton"
     rng = np.random.default_rng(0)

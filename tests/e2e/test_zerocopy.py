@@ -336,7 +336,7 @@ def as_another_user(mnt, path):
     os.close(r)
     if answer == b"closed":
         return None
-    return -struct.unpack("<IiQQQQ", answer)[1]
+    return -struct.unpack("<IiQQQQII", answer)[1]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be another user")

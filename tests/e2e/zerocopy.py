@@ -72,7 +72,8 @@ class Client:
     def recv(self):
         message, fds, _, _ = socket.recv_fds(self.socket, 4096, 1)
         if message and fds:
-            _, _, _, slot, _, capacity = struct.unpack("<IiQQQQ", message)
+            _, _, _, slot, _, capacity, _, _ = struct.unpack(
+                "<IiQQQQII", message)
             self.maps[slot] = mmap.mmap(fds[0], capacity,
                                         prot=mmap.PROT_READ)
             assert is_refused(os.ftruncate, fds[0], 0)
@@ -89,8 +90,8 @@ class Client:
     def acquire(self, path):
         """-> (slot, a view of the memory itself) or an errno."""
         self.ask(path)
-        kind, result, request, slot, size, _ = struct.unpack(
-            "<IiQQQQ", self.recv())
+        kind, result, request, slot, size, *_ = struct.unpack(
+            "<IiQQQQII", self.recv())
         assert (kind, request) == (BATCH, self.requests)
         return -result if result else (slot,
                                        memoryview(self.maps[slot])[:size])

@@ -207,6 +207,33 @@ static void the_same_batch_twice_is_held_twice(void)
 	tear_down(&f);
 }
 
+/* Slots of 2 MiB and room for eight: loaders may keep up to four. */
+static void half_of_the_memory_may_be_kept(void)
+{
+	struct acquired acquired[BATCHES];
+	struct fixture f;
+	struct zerocopy_client *l, *other;
+
+	set_up(&f, 16 << 20);
+	l = lender_of(&f);
+	other = lender_of(&f);
+	for (uint64_t i = 0; i < 5; i++) {
+		CHECK(!get(i % 2 ? other : l, 0, i, &acquired[i]));
+		CHECK(zerocopy_client_keep(i % 2 ? other : l,
+					   acquired[i].mapped) == (i < 4));
+	}
+	for (uint64_t i = 0; i < 5; i++)
+		check_bytes(&f, 0, i, &acquired[i]);
+	for (uint64_t i = 0; i < 5; i++)
+		zerocopy_client_release(i % 2 ? other : l, acquired[i].mapped);
+	CHECK(!get(l, 0, 4, &acquired[0]));
+	CHECK(zerocopy_client_keep(l, acquired[0].mapped));
+	zerocopy_client_release(l, acquired[0].mapped);
+	zerocopy_client_close(l);
+	zerocopy_client_close(other);
+	tear_down(&f);
+}
+
 /* Slots of 2 MiB and room for four, of which one is left to other jobs. */
 static void a_request_beyond_the_shared_memory_is_refused(void)
 {
@@ -1008,6 +1035,7 @@ int main(void)
 	batches_come_as_they_are();
 	held_memory_is_not_reused();
 	the_same_batch_twice_is_held_twice();
+	half_of_the_memory_may_be_kept();
 	a_request_beyond_the_shared_memory_is_refused();
 	a_refused_user_is_not_counted();
 	paths_that_are_no_batch_are_errors();

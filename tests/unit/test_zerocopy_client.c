@@ -35,6 +35,7 @@ struct server {
 	int listener;
 	int fd; /* of the loader */
 	int memory;
+	bool may_keep; /* of the answers */
 	char address[sizeof(struct sockaddr_un)];
 };
 
@@ -148,6 +149,7 @@ static void answer_with(struct server *s, uint64_t request, unsigned copies)
 		.slot = SLOT,
 		.size = SIZE,
 		.capacity = CAPACITY,
+		.may_keep = s->may_keep,
 	};
 	union {
 		struct cmsghdr head;
@@ -455,6 +457,165 @@ static void a_greeting_can_be_interrupted(void)
 	server_close(&s);
 }
 
+/* --- kept batches --- */
+
+static void fill_memory(const struct server *s, int byte)
+{
+	static char bytes[CAPACITY];
+
+	memset(bytes, byte, sizeof(bytes));
+	CHECK(pwrite(s->memory, bytes, CAPACITY, 0) == CAPACITY);
+}
+
+static char byte_in_memory(const struct server *s, off_t at)
+{
+	char byte;
+
+	CHECK(pread(s->memory, &byte, 1, at) == 1);
+	return byte;
+}
+
+static void writes_to_a_kept_batch_are_private(void)
+{
+	struct zerocopy_client *l;
+	struct acquired a;
+	struct server s;
+	char *bytes;
+
+	server_open(&s);
+	s.may_keep = true;
+	fill_memory(&s, 'a');
+	l = connect_to(&s);
+	a = acquire(&s, l);
+	CHECK(zerocopy_client_keep(l, a.mapped));
+	CHECK(zerocopy_client_keep(l, a.mapped)); /* for another column */
+	bytes = (char *)a.bytes;
+	bytes[5] = 'x';
+	bytes[CAPACITY - 1] = 'y';
+	CHECK(bytes[4] == 'a' && bytes[5] == 'x');
+	CHECK(byte_in_memory(&s, 5) == 'a');
+	CHECK(byte_in_memory(&s, CAPACITY - 1) == 'a');
+	zerocopy_client_release(l, a.mapped);
+	/* The next batch in this memory. */
+	fill_memory(&s, 'b');
+	a = acquire(&s, l);
+	CHECK((char *)a.bytes == bytes);
+	CHECK(bytes[4] == 'b' && bytes[5] == 'b' && bytes[CAPACITY - 1] == 'b');
+	zerocopy_client_release(l, a.mapped);
+	zerocopy_client_close(l);
+	server_close(&s);
+}
+
+static void a_daemon_short_of_memory_gets_it_back(void)
+{
+	struct zerocopy_client *l;
+	struct acquired a, b;
+	struct server s;
+
+	server_open(&s);
+	l = connect_to(&s);
+	a = acquire(&s, l);
+	CHECK(!zerocopy_client_keep(l, a.mapped));
+	/* A batch that two steps read is of neither of their users. */
+	s.may_keep = true;
+	b = acquire(&s, l);
+	CHECK(!zerocopy_client_keep(l, b.mapped));
+	zerocopy_client_release(l, a.mapped);
+	CHECK(zerocopy_client_keep(l, b.mapped));
+	zerocopy_client_release(l, b.mapped);
+	zerocopy_client_close(l);
+	server_close(&s);
+}
+
+/* The user may have written to it. */
+static void a_kept_batch_is_not_delivered_again(void)
+{
+	struct zerocopy_client *l;
+	struct acquired a;
+	struct request q;
+	struct server s;
+	uint64_t number;
+
+	server_open(&s);
+	s.may_keep = true;
+	l = connect_to(&s);
+	a = acquire(&s, l);
+	CHECK(zerocopy_client_keep(l, a.mapped));
+	request_begin(&q, l);
+	CHECK(!read_to_get(&s, &number));
+	answer(&s, number);
+	CHECK(request_end(&q) == -EBUSY);
+	CHECK(!zerocopy_client_is_broken(l));
+	zerocopy_client_release(l, a.mapped);
+	request_begin(&q, l);
+	CHECK(read_to_get(&s, &number) == 2);
+	answer(&s, number);
+	CHECK(!request_end(&q));
+	zerocopy_client_release(l, q.acquired.mapped);
+	zerocopy_client_close(l);
+	server_close(&s);
+}
+
+static void a_kept_batch_outlives_the_client(void)
+{
+	struct zerocopy_client *l;
+	struct acquired a;
+	struct server s;
+	char byte;
+
+	server_open(&s);
+	s.may_keep = true;
+	fill_memory(&s, 'a');
+	l = connect_to(&s);
+	a = acquire(&s, l);
+	CHECK(zerocopy_client_keep(l, a.mapped));
+	zerocopy_client_close(l);
+	/* The daemon sees the end of the connection. */
+	CHECK(!recv(s.fd, &byte, 1, 0));
+	CHECK(a.bytes[0] == 'a' && a.bytes[SIZE - 1] == 'a');
+	zerocopy_client_release(l, a.mapped);
+	CHECK(!is_mapped(a.bytes));
+	server_close(&s);
+}
+
+/* The child must not see the batches that follow in this memory. */
+static void a_forked_child_has_a_copy(void)
+{
+	struct zerocopy_client *l;
+	struct acquired a;
+	struct server s;
+	int changed[2], status;
+	pid_t child;
+	char byte;
+
+	server_open(&s);
+	s.may_keep = true;
+	fill_memory(&s, 'a');
+	l = connect_to(&s);
+	a = acquire(&s, l);
+	CHECK(zerocopy_client_keep(l, a.mapped));
+	((char *)a.bytes)[7] = 'x';
+	CHECK(!pipe(changed));
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		alarm(DEADLINE_S);
+		CHECK(read(changed[0], &byte, 1) == 1);
+		CHECK(a.bytes[0] == 'a' && a.bytes[7] == 'x');
+		CHECK(a.bytes[CAPACITY - 1] == 'a');
+		_exit(0);
+	}
+	zerocopy_client_release(l, a.mapped);
+	fill_memory(&s, 'b');
+	CHECK(write(changed[1], "b", 1) == 1);
+	CHECK(waitpid(child, &status, 0) == child && !status);
+	CHECK(a.bytes[7] == 'b');
+	zerocopy_client_close(l);
+	close(changed[0]);
+	close(changed[1]);
+	server_close(&s);
+}
+
 /* --- other processes --- */
 
 /* A child of fork(), like a worker of another loader, may live on for long. */
@@ -542,6 +703,11 @@ int main(void)
 	numbers_that_are_no_errors_are_refused();
 	a_restarted_daemon_is_used();
 	unsent_requests_are_not_sent_to_another_daemon();
+	writes_to_a_kept_batch_are_private();
+	a_daemon_short_of_memory_gets_it_back();
+	a_kept_batch_is_not_delivered_again();
+	a_kept_batch_outlives_the_client();
+	a_forked_child_has_a_copy();
 	a_forked_child_keeps_nothing();
 	a_daemon_of_another_user_is_refused();
 	return 0;
