@@ -32,6 +32,7 @@ enum {
 	STAMP = 1, /* put in the number of the request that waits */
 	KEEP = 2,  /* release the memory at the end */
 	TELL = 4,  /* send a report before the request */
+	WRITE = 8, /* keep the memory, and write to it */
 };
 
 /* The messages of an input. */
@@ -160,6 +161,9 @@ static void get_all(struct zerocopy_client *l, const struct script *s)
 			sink = acquired.bytes[0];
 			sink = acquired.bytes[acquired.size - 1];
 		}
+		if (s->flags[i % s->n] & WRITE &&
+		    zerocopy_client_keep(l, acquired.mapped) && acquired.size)
+			((uint8_t *)acquired.bytes)[acquired.size - 1] = sink;
 		if (s->flags[i % s->n] & KEEP && num_kept < BUFFERS_MAX)
 			kept[num_kept++] = acquired.mapped;
 		else
