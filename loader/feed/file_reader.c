@@ -242,7 +242,7 @@ int file_reader_do(struct file_reader *r, file_reader_fn *fn, const char *path,
 		return -ENAMETOOLONG;
 	r->fn = fn;
 	r->buffer = *into;
-	*into = (struct buffer){ NULL, 0 };
+	*into = (struct buffer){ .bytes = NULL };
 	atomic_store(&r->state, REQUEST_ASKED);
 	sem_post(&r->asked);
 	while (is_open(r))
@@ -252,7 +252,7 @@ int file_reader_do(struct file_reader *r, file_reader_fn *fn, const char *path,
 		return -ECANCELED;
 	atomic_store(&r->state, REQUEST_NONE);
 	*into = r->buffer;
-	r->buffer = (struct buffer){ NULL, 0 };
+	r->buffer = (struct buffer){ .bytes = NULL };
 	*size = r->size;
 	return r->result;
 }

@@ -46,15 +46,30 @@ static inline void scratch_fini(struct scratch *s)
 	*s = (struct scratch){ 0 };
 }
 
-/* A page-aligned buffer for O_DIRECT and pinning. Large buffers use huge
-   pages. */
+/* The size of a huge page. */
+enum { BUFFER_UNIT = 2 << 20 };
+
+/* A page-aligned buffer for O_DIRECT and pinning. Large buffers use huge pages,
+   and begin at a multiple of their size. */
 struct buffer {
 	uint8_t *bytes; /* NULL while capacity is 0 */
 	uint64_t capacity;
+	uint64_t split; /* where buffer_move_end() has divided the mapping; 0:
+			   nowhere */
 };
 
 /* Makes room for `size` bytes. Growing loses the content. */
 int buffer_reserve(struct buffer *buffer, uint64_t size);
+/*
+ * Moves all pages but those of the first `keep` bytes, rounded up to units, to
+ * the same place of another buffer, with their content and without copying it.
+ * The pages that were there are freed. Afterwards `from` has zeros there, which
+ * take no memory.
+ *
+ * If pages cannot be moved, they are freed. If `from` cannot stay as it is, it
+ * becomes empty.
+ */
+void buffer_move_end(struct buffer *to, struct buffer *from, uint64_t keep);
 void buffer_fini(struct buffer *buffer);
 
 #endif

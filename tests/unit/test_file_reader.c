@@ -102,7 +102,7 @@ static pid_t find_child(void)
 static void read_files(void)
 {
 	struct file_reader *r = open_reader();
-	struct buffer b = { NULL, 0 };
+	struct buffer b = { .bytes = NULL };
 	uint64_t size;
 
 	for (int i = 0; i < 3; i++) {
@@ -159,7 +159,7 @@ static void a_read_can_be_interrupted(void)
 				 .asked = is_third_question,
 				 .arg = &asked };
 	struct file_reader *r = open_reader();
-	struct buffer b = { NULL, 0 };
+	struct buffer b = { .bytes = NULL };
 	unsigned threads = count_threads();
 	uint64_t size;
 
@@ -180,7 +180,7 @@ static void a_read_can_be_interrupted(void)
 static void a_reader_rests(void)
 {
 	struct file_reader *r = open_reader();
-	struct buffer b = { NULL, 0 };
+	struct buffer b = { .bytes = NULL };
 	unsigned threads = count_threads();
 	uint64_t size;
 
@@ -199,7 +199,7 @@ static void a_reader_rests(void)
 static void a_read_can_be_abandoned(void)
 {
 	struct file_reader *r = open_reader();
-	struct buffer b = { NULL, 0 };
+	struct buffer b = { .bytes = NULL };
 	unsigned threads = count_threads();
 	pthread_t thread;
 	uint64_t size;
@@ -221,7 +221,7 @@ static void a_read_can_be_abandoned(void)
 static void a_canceled_reader_does_not_begin(void)
 {
 	struct file_reader *r = open_reader();
-	struct buffer b = { NULL, 0 };
+	struct buffer b = { .bytes = NULL };
 	uint64_t size;
 
 	file_reader_cancel(r);
@@ -247,7 +247,7 @@ static void *kill_helper(void *arg)
 static void a_killed_helper_is_replaced(void)
 {
 	struct file_reader *r = open_reader();
-	struct buffer b = { NULL, 0 };
+	struct buffer b = { .bytes = NULL };
 	pthread_t thread;
 	uint64_t size;
 	pid_t pid;
