@@ -25,6 +25,9 @@
 
 enum {
 	PREFETCH_DEFAULT = 2,
+	/* By default, the loader completes one batch and begins another one, by
+	   two items of work for each worker, or by HEAD_MEMORY. */
+	HEAD_ROWS = 2 * RING_ROWS,
 	/* Prefetch of a trainer: two batches for each of eight makers and for
 	   its own workers, but at least some, in PREFETCH_MEMORY. */
 	PREFETCH_MAKERS = 18,
@@ -44,6 +47,7 @@ enum {
 
 static const uint64_t PINNED_DEFAULT = (uint64_t)4 << 30;
 static const uint64_t PREFETCH_MEMORY = (uint64_t)2 << 30;
+static const uint64_t HEAD_MEMORY = (uint64_t)16 << 20;
 
 /* Stores the last error for beton_loader_options.error, and calls the user's
    log callback. */
@@ -346,12 +350,15 @@ static int start_pipeline(struct beton_loader *l,
 	return r;
 }
 
-static void check_memory(struct beton_loader *l, uint32_t prefetch)
+static void check_memory(struct beton_loader *l,
+			 const struct ring_options *ring)
 {
 	const struct footprint f = {
 		.row_size = phases_row_size(l->phases),
 		.rows = spec_batch_samples(&l->feed->spec, 0),
-		.prefetch = prefetch,
+		.complete = ring->complete,
+		.head_rows = ring->complete < ring->prefetch ? ring->head_rows
+							     : 0,
 	};
 
 	footprint_check(&f, "", &l->log);
@@ -374,6 +381,32 @@ static uint32_t prefetch_of(const struct beton_loader *l,
 	return (uint32_t)max_u64(PREFETCH_LEAST, min_u64(n, PREFETCH_MAKERS));
 }
 
+/* Returns ring_options.head_rows. Small batches, and those in memory of a GPU or
+   of makers, get all their memory at once. */
+static uint32_t head_rows_of(const struct beton_loader *l,
+			     const struct beton_loader_options *o)
+{
+	uint64_t size = phases_row_size(l->phases), rows;
+
+	if (l->role || l->on_demand || l->device || l->synthetic.replay ||
+	    o->until == BETON_STAGE_READ)
+		return 0;
+	rows = max_u64((uint64_t)HEAD_ROWS * l->workers,
+		       HEAD_MEMORY / (size + 1));
+	return rows < spec_batch_samples(&l->feed->spec, 0) ? (uint32_t)rows
+							    : 0;
+}
+
+static void choose_prefetch(const struct beton_loader *l,
+			    const struct beton_loader_options *o,
+			    struct ring_options *out)
+{
+	out->prefetch = prefetch_of(l, o);
+	out->head_rows = head_rows_of(l, o);
+	out->complete = out->head_rows && !o->prefetch ? out->prefetch - 1
+						       : out->prefetch;
+}
+
 static int start_ring(struct beton_loader *l,
 		      const struct beton_loader_options *o)
 {
@@ -389,7 +422,6 @@ static int start_ring(struct beton_loader *l,
 			   .no_padding = o->no_padding,
 			   .epoch = o->epoch },
 		.epochs_end = UINT64_MAX,
-		.prefetch = prefetch_of(l, o),
 		.on_demand = l->on_demand,
 		.has_makers = l->role == BETON_ROLE_TRAINER,
 		.spares_workers = o->spare_workers,
@@ -397,12 +429,14 @@ static int start_ring(struct beton_loader *l,
 		.entries = l->entries,
 		.balance = l->balance,
 	};
-	int r = l->role ? 0
-			: replay_open(&l->synthetic, &l->feed->spec, l->phases,
-				      options.prefetch, &l->replay);
+	int r;
 
+	choose_prefetch(l, o, &options);
+	r = l->role ? 0
+		    : replay_open(&l->synthetic, &l->feed->spec, l->phases,
+				  options.prefetch, &l->replay);
 	if (o->until == BETON_STAGE_ALL || o->until == BETON_STAGE_TRANSFORM)
-		check_memory(l, options.prefetch);
+		check_memory(l, &options);
 	if (!r && o->callback && l->role != BETON_ROLE_MAKER)
 		r = callback_open(&l->callback);
 	if (r)

@@ -25,14 +25,18 @@ static inline int64_t clock_coarse_ms(void)
 	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
-/* The moment `ms` milliseconds from now, for a timed wait on a condition of
+/* A moment of clock_ns(), for a timed wait on a condition of
    clock_cond_init(). */
+static inline struct timespec clock_at_ns(int64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
+}
+
+/* The moment `ms` milliseconds from now. */
 static inline struct timespec clock_in_ms(int64_t ms)
 {
-	int64_t at = clock_ns() + ms * 1000000;
-
-	return (struct timespec){ .tv_sec = (time_t)(at / 1000000000),
-				  .tv_nsec = (long)(at % 1000000000) };
+	return clock_at_ns(clock_ns() + ms * 1000000);
 }
 
 /* Initializes a condition whose timed waits use this clock. */

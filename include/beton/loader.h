@@ -140,8 +140,9 @@ struct beton_loader_options {
 	const char *job;
 	uint32_t workers; /* decoding threads, at most 4096; 0: one per usable
 			     CPU */
-	/* Prefetch depth in batches, at most 4096; 0: 2. The loader warns if
-	   these batches and one that you hold do not fit into memory. */
+	/* Prefetch depth in batches, at most 4096; 0: 2, or for large batches
+	   one and the beginning of another. The loader warns if these batches
+	   and one that you hold do not fit into memory. */
 	uint32_t prefetch;
 	uint32_t rank;
 	uint32_t world_size; /* ranks of the job; 0: 1 */
@@ -369,7 +370,10 @@ BETON_API void beton_loader_stop(struct beton_loader *loader);
  *   out   receives the batch, which you hold until beton_loader_release()
  *
  * You may hold any number of batches. Each beyond the prefetch depth allocates
- * memory, and memory on a GPU is freed only on close.
+ * memory, and memory on a GPU is freed only on close. Other memory of batches
+ * that you do not hold goes back to the system if you request no batch for a
+ * second, or for twice the time that you need for a batch, if that is longer. The
+ * next call makes prefetched batches again; with a batch callback they stay.
  *
  * If the daemon of a MOUNT ends, the loader waits until the dataset is mounted
  * again: a tenth of the time since open, from 2 seconds to a minute. Then it
@@ -698,7 +702,8 @@ struct beton_throughput_stats {
 	uint64_t waits;	     /* calls that waited for a batch */
 	uint64_t wait_ns;    /* total time of these waits */
 	uint64_t trainer_ns; /* from one batch to the request for the next */
-	/* The queue of ready batches: its capacity, which is `prefetch`; its
+	/* The queue of ready batches: its capacity, which is `prefetch`, or by
+	   default the number of batches that the loader completes; its
 	   length at each request, summed; requests that found it empty; and
 	   requests that found it full. */
 	uint64_t queue_capacity;

@@ -3,10 +3,12 @@
 
 #include <utlist.h>
 
+#include "fs/metrics/rank_figures.h"
 #include "fs/util/thread.h"
+#include "loader/jpeg/entry_store.h"
 #include "loader/run/makers.h"
 #include "loader/run/named.h"
-#include "loader/run/report.h"
+#include "loader/run/residence.h"
 
 /* Returns the number of unfinished turns that do not share the tensors of a
    cached step. */
@@ -47,7 +49,7 @@ static bool may_begin_turn(const struct ring *ring)
 {
 	const struct replay *replay = ring->options.replay;
 
-	if (!has_room(ring) || ring->worker_error ||
+	if (!has_room(ring) || ring->worker_error || ring->rest.is_resting ||
 	    ring->options.on_demand ||
 	    ring->produced.epoch >= ring->epochs_end)
 		return false;
@@ -143,6 +145,70 @@ static struct turn *next_turn(struct ring *ring)
 	return t;
 }
 
+/* --- reports of this rank's figures --- */
+
+/* Least time between two reports, in nanoseconds. */
+#define REPORT_NS UINT64_C(1000000000)
+
+static uint64_t sum_counter(const struct ring *ring, enum stage stage,
+			    size_t counter)
+{
+	return stage_sum(ring->lanes, LANE_WORKERS + ring->options.workers,
+			 stage, counter);
+}
+
+static uint64_t count_entry_hits(const struct ring *ring)
+{
+	struct entry_store_stats stats;
+
+	entry_store_stats(ring->options.entries, &stats);
+	return stats.hits;
+}
+
+static void read_figures(struct ring *ring, struct rank_figures *out)
+{
+	const size_t busy = offsetof(struct counters, busy_ns);
+
+	throughput_figures(&ring->throughput, out);
+	out->n[FIGURE_OPEN_NS] = stage_now_ns() - ring->opened_ns;
+	out->n[FIGURE_FAILED_SAMPLES] = atomic_load(&ring->failed_samples);
+	out->n[FIGURE_READ_BYTES] =
+		sum_counter(ring, STAGE_READ, offsetof(struct counters, bytes));
+	out->n[FIGURE_READ_NS] = sum_counter(ring, STAGE_READ, busy);
+	out->n[FIGURE_DECODE_NS] = sum_counter(ring, STAGE_DECODE, busy);
+	out->n[FIGURE_ENTRY_HITS] = count_entry_hits(ring);
+	out->n[FIGURE_TRANSFORM_NS] = sum_counter(ring, STAGE_TRANSFORM, busy);
+	out->n[FIGURE_UPLOAD_NS] = sum_counter(ring, STAGE_UPLOAD, busy);
+	out->n[FIGURE_MAKERS_NS] = sum_counter(ring, STAGE_MAKERS, busy);
+	out->n[FIGURE_NETWORK_NS] = sum_counter(ring, STAGE_NETWORK, busy);
+}
+
+/* Sends a report to the daemon, which publishes it (beton-stats(7)), if the
+   trainer got a batch since the last one. Does nothing if the feed has no daemon.
+   Called without the lock. */
+static void report_send(struct ring *ring)
+{
+	struct feed *feed = ring->options.feed;
+	struct rank_figures now = { .epoch = 0 };
+
+	if (!feed->ops->report)
+		return;
+	read_figures(ring, &now);
+	if (now.n[FIGURE_BATCHES] != ring->reported.n[FIGURE_BATCHES])
+		feed->ops->report(feed, &now);
+	ring->reported = now;
+}
+
+/* The same, if the last report is at least a second old. */
+static void report_send_if_due(struct ring *ring)
+{
+	if (stage_now_ns() - ring->opened_ns >=
+	    ring->reported.n[FIGURE_OPEN_NS] + REPORT_NS)
+		report_send(ring);
+}
+
+/* --- fetching --- */
+
 /* Whether the fetching thread reads in the order of the rank, so that the feed
    may read ahead: not, if makers take batches from between. */
 static bool is_in_order(const struct ring *ring, const struct turn *t)
@@ -221,6 +287,7 @@ static void fetch_turn(struct ring *ring, struct turn *t)
 	t->step->is_sent = false;
 	t->step->input.is_named = !is_in_order(ring, t);
 	ring->makers.is_fetching = true;
+	turn_take_input(ring, t);
 	pthread_mutex_unlock(&ring->lock);
 	report_send_if_due(ring);
 	turns_push_range(ring, "beton read");
@@ -238,7 +305,21 @@ static void fetch_turn(struct ring *ring, struct turn *t)
 		return;
 	}
 	t->state = TURN_RUNNING;
+	t->is_lean = !step_has_memory(t->step);
 	turn_begin_rows(ring, t);
+}
+
+/* Waits until there may be a turn to fetch. */
+static void wait_for_room(struct ring *ring)
+{
+	struct lane *lane = &ring->lanes[LANE_FETCHER];
+	uint64_t until = residence_rests_at(ring);
+
+	if (until && until <= stage_now_ns())
+		residence_rest(ring);
+	else
+		turns_wait_counted(ring, &ring->room, until,
+				   &lane->stages[STAGE_READ].room_wait_ns);
 }
 
 static void *run_fetcher(void *arg)
@@ -251,10 +332,7 @@ static void *run_fetcher(void *arg)
 	while (!ring->stopping) {
 		t = next_turn(ring);
 		if (!t)
-			turns_wait_counted(ring, &ring->room,
-					   &ring->lanes[LANE_FETCHER]
-						    .stages[STAGE_READ]
-						    .room_wait_ns);
+			wait_for_room(ring);
 		else if (t->of)
 			replay_turn(ring, t);
 		else

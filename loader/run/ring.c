@@ -12,6 +12,7 @@
 #include "loader/run/fetcher.h"
 #include "loader/run/makers.h"
 #include "loader/run/named.h"
+#include "loader/run/residence.h"
 #include "loader/run/throughput.h"
 #include "loader/run/turns.h"
 #include "loader/run/workers.h"
@@ -65,7 +66,7 @@ static bool wait_until_ready(struct ring *ring, const struct timespec *end)
 
 static struct turn *wait_for_turn(struct ring *ring)
 {
-	uint64_t begin = ring->throughput.asked_ns;
+	uint64_t begin = ring->throughput.asked_ns, now;
 	struct turn *t = find_ready_turn(ring);
 
 	if ((t && !ring->throughput.is_waiting) || ring->worker_error)
@@ -76,8 +77,10 @@ static struct turn *wait_for_turn(struct ring *ring)
 		t = find_ready_turn(ring);
 	}
 	turns_pop_range(ring);
-	throughput_waited(&ring->throughput, begin, stage_now_ns(),
-			  t ? &t->times : NULL);
+	now = stage_now_ns();
+	throughput_waited(&ring->throughput, begin, now, t ? &t->times : NULL);
+	if (t)
+		residence_note_wait(ring, t, now - begin);
 	return t;
 }
 
@@ -202,30 +205,10 @@ static int deliver_turn(struct ring *ring, struct turn *t,
 	}
 	turn_land(ring, t);
 	t->state = TURN_HELD;
+	residence_note_given(ring);
 	pthread_cond_signal(&ring->room);
 	*out = &t->step->batch;
 	return 0;
-}
-
-/* Recycles stale turns on which no thread works, and takes the rows of others
-   that no worker has begun. */
-static void drop_stale_turns(struct ring *ring)
-{
-	struct turn *t, *next;
-
-	DL_FOREACH_SAFE(ring->turns, t, next)
-	{
-		if (!turn_is_stale(ring, t))
-			continue;
-		if (t->state == TURN_RUNNING) {
-			t->rows_left -=
-				t->step->batch.num_samples - t->next_row;
-			t->next_row = t->step->batch.num_samples;
-		}
-		if (t->state == TURN_DONE || t->state == TURN_OPEN ||
-		    (t->state == TURN_RUNNING && !t->rows_left))
-			turn_recycle(ring, t);
-	}
 }
 
 /* Counts and delivers the next turn. If a maker was stalled, there may be
@@ -238,6 +221,7 @@ static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
 
 	ring->given_sequence++;
 	ring->given.step++;
+	turns_note_user(ring);
 	if (t->error)
 		losses_end(&ring->losses);
 	else if (!t->of)
@@ -250,7 +234,7 @@ static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
 	}
 	r = deliver_turn(ring, t, out, message, size);
 	if (ring->options.has_makers)
-		drop_stale_turns(ring);
+		turns_drop_stale(ring);
 	return r;
 }
 
@@ -295,7 +279,9 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	pthread_mutex_lock(&ring->lock);
 	if (!advance_epoch(ring)) {
 		ring->unlogged = 0;
+		residence_begin_call(ring);
 		r = give_next_turn(ring, out, message, message_size);
+		residence_end_call(ring);
 		pthread_mutex_unlock(&ring->lock);
 		log_unlogged(ring, ring->unlogged);
 		return r;
@@ -337,14 +323,12 @@ static bool must_wait(struct ring *ring)
 	       !find_ready_turn(ring);
 }
 
-int ring_wait(struct ring *ring, uint32_t milliseconds)
+/* Waits while ring_next() would block, for so many milliseconds at most. */
+static void wait_for_next(struct ring *ring, uint32_t milliseconds)
 {
 	struct timespec end;
 	bool late = !milliseconds;
 
-	scoped_lock(&ring->lock);
-	if (!must_wait(ring))
-		return 0;
 	if (ring->options.has_makers)
 		makers_look(ring);
 	if (!late)
@@ -352,6 +336,15 @@ int ring_wait(struct ring *ring, uint32_t milliseconds)
 	end = clock_in_ms(milliseconds);
 	while (!late && must_wait(ring))
 		late = !wait_until_ready(ring, &end);
+}
+
+int ring_wait(struct ring *ring, uint32_t milliseconds)
+{
+	scoped_lock(&ring->lock);
+	residence_begin_call(ring);
+	if (must_wait(ring))
+		wait_for_next(ring, milliseconds);
+	residence_end_call(ring);
 	return must_wait(ring) ? -EAGAIN : 0;
 }
 
@@ -370,6 +363,7 @@ int ring_ask(struct ring *ring, uint64_t epoch, uint64_t number,
 	int late = 0;
 
 	scoped_lock(&ring->lock);
+	residence_begin_call(ring);
 	t = named_find(ring, epoch, number);
 	if (!t)
 		named_add(ring, epoch, number);
@@ -379,6 +373,7 @@ int ring_ask(struct ring *ring, uint64_t epoch, uint64_t number,
 		late = pthread_cond_timedwait(&ring->ready, &ring->lock, &end);
 		t = named_find(ring, epoch, number);
 	}
+	residence_end_call(ring);
 	return is_done(t) || ring->worker_error ? 0 : -EAGAIN;
 }
 
@@ -388,12 +383,14 @@ int ring_make(struct ring *ring, uint64_t epoch, uint64_t number,
 	struct turn *t;
 
 	scoped_lock(&ring->lock);
+	residence_begin_call(ring);
 	while (!is_done(t = named_find(ring, epoch, number)) &&
 	       !ring->worker_error) {
 		if (!t)
 			named_hurry(ring, epoch, number);
 		pthread_cond_wait(&ring->ready, &ring->lock);
 	}
+	residence_end_call(ring);
 	if (is_done(t))
 		return deliver_turn(ring, t, out, message, size);
 	return explain_end(ring, message, size);
@@ -422,8 +419,10 @@ void ring_release(struct ring *ring, const struct beton_batch *batch)
 
 	scoped_lock(&ring->lock);
 	t = find_held_turn(ring, batch);
-	if (t)
-		turn_recycle(ring, t);
+	if (!t)
+		return;
+	residence_note_release(ring);
+	turn_recycle(ring, t);
 }
 
 int ring_parcel(struct ring *ring, const struct beton_batch *batch,
@@ -453,7 +452,7 @@ void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 	ring->epoch_over = false;
 	ring->last_given_ns = 0;
 	throughput_break(&ring->throughput);
-	drop_stale_turns(ring);
+	turns_drop_stale(ring);
 	pthread_cond_signal(&ring->room);
 }
 
@@ -558,7 +557,7 @@ static int start_threads(struct ring *ring)
 		return -ENOMEM;
 	add_tracks(ring);
 	throughput_init(&ring->throughput, &ring->lanes[LANE_TRAINER],
-			ring->options.prefetch);
+			ring->options.complete);
 	r = fetcher_start(ring);
 	return r ? r : workers_start(ring);
 }
@@ -577,11 +576,14 @@ int ring_open(const struct ring_options *options, struct ring **out)
 	offload_init(&ring->balance, options->balance, options->workers);
 	ring->losses.is_remote = feed_is_remote(options->feed);
 	pthread_mutex_init(&ring->lock, NULL);
-	pthread_cond_init(&ring->room, NULL);
-	pthread_cond_init(&ring->work, NULL);
+	ring->inputs = calloc(options->prefetch, sizeof(*ring->inputs));
+	residence_reset(ring);
+	ring->rest.asked_ns = ring->opened_ns;
+	clock_cond_init(&ring->room);
+	clock_cond_init(&ring->work);
 	makers_init(&ring->makers);
 	clock_cond_init(&ring->ready);
-	r = start_threads(ring);
+	r = ring->inputs ? start_threads(ring) : -ENOMEM;
 	if (r)
 		ring_close(ring);
 	else
@@ -625,6 +627,7 @@ void ring_stop(struct ring *ring)
 		ring->num_free--;
 		turn_close(ring, t);
 	}
+	turns_free_inputs(ring);
 }
 
 void ring_close(struct ring *ring)
@@ -652,6 +655,8 @@ void ring_close(struct ring *ring)
 	{
 		turn_close(ring, t);
 	}
+	turns_free_inputs(ring);
+	free(ring->inputs);
 	pthread_cond_destroy(&ring->ready);
 	pthread_cond_destroy(&ring->work);
 	pthread_cond_destroy(&ring->room);

@@ -12,6 +12,10 @@
 #include "loader/run/replay.h"
 #include "loader/run/step.h"
 
+/* Number of rows that a worker takes at a time: a few milliseconds of work, so
+   that all workers share the last rows of a batch. */
+enum { RING_ROWS = 8 };
+
 struct ring_options {
 	struct feed *feed; /* not owned, like log and trace */
 	struct log *log;
@@ -20,6 +24,11 @@ struct ring_options {
 	struct cursor start;
 	uint64_t epochs_end; /* end of the epochs to prepare */
 	uint32_t prefetch;
+	/* How many of these batches may be complete, for residence.h. */
+	uint32_t complete;
+	/* How many rows of the others workers may make; 0: there are none, and
+	   all memory of a batch is for all its rows. */
+	uint32_t head_rows;
 	bool on_demand; /* no batch has a place in the order of delivery */
 	bool has_makers; /* may have links (makers.h) */
 	/* The own workers rest while there is a maker. */

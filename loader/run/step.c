@@ -8,6 +8,9 @@
 #include "fs/util/bytes.h"
 #include "fs/util/stream_copy.h"
 
+/* The step copies columns, if they are at most this part of the batch file. */
+enum { COPIED_PART = 16 };
+
 /* The user holds shared memory for a column of at least this part of it. */
 enum { KEEP_PART = 4 };
 
@@ -203,6 +206,23 @@ static bool is_column(const struct step *s, uint32_t i,
 	       !memcmp(f->shape, o->shape, o->ndim * sizeof(o->shape[0]));
 }
 
+/* Whether to copy the columns that are outputs, because the batch file is large
+   in comparison, or because it is in shared memory. */
+static bool must_copy(const struct step *s)
+{
+	uint64_t size = 0;
+
+	for (uint32_t i = 0; i < s->batch.num_outputs; i++) {
+		const struct pipeline_output *o =
+			pipeline_output_at(s->pipeline, i);
+
+		if (!o->ragged && !o->is_list && is_column(s, i, o))
+			size += s->view.fields[field_of(s, i, o)].stride *
+				(uint64_t)s->batch.num_samples;
+	}
+	return s->input.shared || size <= s->view.size / COPIED_PART;
+}
+
 /* Whether the user may have this column where it is. A column that is a small
    part of the batch file is worth a copy, so that the rest can be released. */
 static bool may_share_column(struct step *s, const struct step_plan *plan,
@@ -211,7 +231,7 @@ static bool may_share_column(struct step *s, const struct step_plan *plan,
 	if (s->input.shared && !s->keeps_input && plan->keeper &&
 	    size >= s->view.size / KEEP_PART)
 		s->keeps_input = feed_keep(plan->keeper, &s->input);
-	return !s->input.shared || s->keeps_input;
+	return !s->copies || s->keeps_input;
 }
 
 static int prepare_fixed(struct step *s, const struct step_plan *plan,
@@ -308,7 +328,7 @@ static int prepare_ids(struct step *s)
 	int r;
 
 	s->batch.ids = s->view.ids;
-	if (!s->input.shared)
+	if (!s->copies)
 		return 0;
 	r = buffer_reserve(&s->ids, size);
 	if (r)
@@ -396,6 +416,8 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 	s->lost = 0;
 	s->message[0] = '\0';
 	s->has_rounds = s->is_second = s->keeps_input = false;
+	s->copies = plan->until == BETON_STAGE_READ ? s->input.shared != NULL
+						    : must_copy(s);
 	r = prepare_ids(s);
 	if (!r && plan->keeps_errors)
 		r = prepare_errors(s);
@@ -403,6 +425,69 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 		return r;
 	r = prepare_outputs(s, plan);
 	return r ? r : prepare_rounds(s, plan->until);
+}
+
+static bool output_has_memory(const struct step *s, uint32_t i)
+{
+	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
+	const struct step_output *out = &s->outputs[i];
+
+	return !o->ragged && !o->is_list && out->rows &&
+	       out->rows == out->data.bytes;
+}
+
+bool step_has_memory(const struct step *s)
+{
+	bool has = false;
+
+	for (uint32_t i = 0; i < s->batch.num_outputs; i++)
+		has |= output_has_memory(s, i);
+	return has;
+}
+
+/* Exchanges buffers, if the other one is large enough. It is not, if its batches
+   were smaller: then frees it. */
+static void swap_buffers(struct buffer *a, struct buffer *b, uint64_t size)
+{
+	struct buffer old = *a;
+
+	if (b->capacity < size) {
+		buffer_fini(b);
+		return;
+	}
+	*a = *b;
+	*b = old;
+}
+
+void step_swap_memory(struct step *s, struct step *with)
+{
+	for (uint32_t i = 0; i < s->batch.num_outputs; i++) {
+		struct step_output *a = &s->outputs[i], *b = &with->outputs[i];
+		uint64_t part = pipeline_output_at(s->pipeline, i)->part_size;
+
+		if (!output_has_memory(s, i))
+			continue;
+		swap_buffers(&a->data, &b->data, s->tensors[i].size + 1);
+		swap_buffers(&a->parts, &b->parts, s->batch.num_samples * part);
+		a->rows = a->data.bytes;
+		s->tensors[i].data = a->rows;
+	}
+}
+
+void step_move_body(struct step *to, struct step *from, uint32_t rows)
+{
+	for (uint32_t i = 0; i < to->batch.num_outputs; i++) {
+		const struct pipeline_output *o =
+			pipeline_output_at(to->pipeline, i);
+		struct step_output *a = &to->outputs[i], *b = &from->outputs[i];
+
+		if (!output_has_memory(to, i))
+			continue;
+		buffer_move_end(&a->data, &b->data, rows * o->made_size);
+		if (to->has_rounds)
+			buffer_move_end(&a->parts, &b->parts,
+					 rows * o->part_size);
+	}
 }
 
 static int run_ragged(struct step *s, uint32_t i, uint32_t row,

@@ -39,13 +39,14 @@ struct step_output {
 
 struct step {
 	struct beton_batch batch; /* must be first: the user has its address */
-	/* The batch file. Columns in memory of the loader need no copy, nor do
-	   those in shared memory that the feed lets the user hold. Otherwise
-	   the loader copies columns out of shared memory, and releases it before
-	   the user gets the batch. */
+	/* The batch file. If the step copies columns and ids out of it, it needs
+	   the file only until all rows are done: shared memory, unless the feed
+	   lets the user hold it, and memory of the loader that has little but
+	   other values. Otherwise columns need no copy. */
 	struct feed_batch input;
 	bool keeps_input; /* tensors are in shared memory */
 	struct batch_view view;		 /* view of `input` */
+	bool copies;
 	/* `input` is a batch file of rows that a maker made (sent_batch.h). Its
 	   fields are the outputs. */
 	bool is_sent;
@@ -126,6 +127,17 @@ bool step_rows_done(struct step *step, uint32_t rows);
 /* Completes the outputs that are lists. Call it after all rows. Returns
    -ENOMEM. */
 int step_join(struct step *step, const struct step_plan *plan);
+
+/* Whether a prepared step has memory for rows that the functions below move:
+   not that of outputs of variable size, of columns of the batch file, or on a
+   GPU. */
+bool step_has_memory(const struct step *step);
+/* Exchanges the memory of a step of which no row was run with that of another
+   step, whose tensors are free. */
+void step_swap_memory(struct step *step, struct step *with);
+/* Moves the memory of all rows but the first `rows` from another step, whose
+   tensors are free, to the same rows of a step. */
+void step_move_body(struct step *to, struct step *from, uint32_t rows);
 
 /* Starts the upload of the outputs on a GPU. Call it after all rows. Returns
    -EIO. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "fs/util/clock.h"
 #include "loader/feed/feed.h"
 #include "loader/gpu/cuda.h"
 
@@ -24,11 +25,15 @@ void turns_pop_range(struct ring *ring)
 }
 
 void turns_wait_counted(struct ring *ring, pthread_cond_t *cond,
-			atomic_uint_fast64_t *counter)
+			uint64_t until_ns, atomic_uint_fast64_t *counter)
 {
+	const struct timespec until = clock_at_ns((int64_t)until_ns);
 	uint64_t before = stage_now_ns();
 
-	pthread_cond_wait(cond, &ring->lock);
+	if (until_ns)
+		pthread_cond_timedwait(cond, &ring->lock, &until);
+	else
+		pthread_cond_wait(cond, &ring->lock);
 	counters_add_own(counter, stage_now_ns() - before);
 }
 
@@ -52,6 +57,44 @@ void turn_land(struct ring *ring, const struct turn *t)
 		ring->in_flight--;
 }
 
+struct turn *turns_find_free(const struct ring *ring, enum turn_memory memory)
+{
+	struct turn *t;
+
+	LL_FOREACH(ring->free_turns, t)
+	{
+		if (t->memory == memory)
+			return t;
+	}
+	return NULL;
+}
+
+void turns_remove_free(struct ring *ring, struct turn *t)
+{
+	LL_DELETE(ring->free_turns, t);
+	ring->num_free--;
+}
+
+void turns_add_free(struct ring *ring, struct turn *t)
+{
+	LL_PREPEND(ring->free_turns, t);
+	ring->num_free++;
+}
+
+void turns_drop_free(struct ring *ring, struct turn *t)
+{
+	turns_remove_free(ring, t);
+	turn_close(ring, t);
+}
+
+void turns_note_user(struct ring *ring)
+{
+	if (!ring->residence.is_short)
+		return;
+	ring->residence.is_short = false;
+	pthread_cond_broadcast(&ring->work);
+}
+
 /* Whether to free a surplus turn. Keep a turn with GPU memory, because freeing
    that memory waits for the device. Keep a cached turn, because other turns may
    share its tensors. */
@@ -67,15 +110,34 @@ void turn_recycle(struct ring *ring, struct turn *t)
 	t->state = TURN_FREE;
 	if (t->is_cached) {
 		LL_PREPEND(ring->cached_turns, t);
-	} else if ((ring->stopping ||
+	} else if ((ring->stopping || ring->rest.is_resting ||
 		    ring->num_free > ring->options.prefetch) &&
 		   !t->step->parcel) {
 		turn_close(ring, t);
 	} else {
-		LL_PREPEND(ring->free_turns, t);
-		ring->num_free++;
+		turns_add_free(ring, t);
 	}
+	turns_note_user(ring);
 	pthread_cond_signal(&ring->room);
+}
+
+void turns_drop_stale(struct ring *ring)
+{
+	struct turn *t, *next;
+
+	DL_FOREACH_SAFE(ring->turns, t, next)
+	{
+		if (!turn_is_stale(ring, t))
+			continue;
+		if (t->state == TURN_RUNNING) {
+			t->rows_left -=
+				t->step->batch.num_samples - t->next_row;
+			t->next_row = t->step->batch.num_samples;
+		}
+		if (t->state == TURN_DONE || t->state == TURN_OPEN ||
+		    (t->state == TURN_RUNNING && !t->rows_left))
+			turn_recycle(ring, t);
+	}
 }
 
 /* If the replay caches this turn, lets later turns share its tensors. */
@@ -103,24 +165,58 @@ void turn_finish(struct ring *ring, struct turn *t, int error)
 		turns_offer(ring);
 }
 
+/* Returns the memory of a turn that no worker has worked on. */
+static enum turn_memory first_memory(const struct ring *ring)
+{
+	return ring->options.head_rows ? TURN_BARE : TURN_WHOLE;
+}
+
 int turn_take_free(struct ring *ring, struct turn **out)
 {
-	struct turn *t = ring->free_turns;
+	struct turn *t = turns_find_free(ring, first_memory(ring));
 	int r;
 
 	if (t) {
-		LL_DELETE(ring->free_turns, t);
-		ring->num_free--;
+		turns_remove_free(ring, t);
 		*out = t;
 		return 0;
 	}
 	t = calloc(1, sizeof(*t));
 	r = t ? step_open(&ring->options.plan, &t->step) : -ENOMEM;
-	if (r)
+	if (r) {
 		free(t);
+		return r;
+	}
+	t->memory = first_memory(ring);
+	*out = t;
+	return 0;
+}
+
+void turn_take_input(struct ring *ring, struct turn *t)
+{
+	struct buffer *own = &t->step->input.own;
+
+	if (!own->capacity && ring->num_inputs)
+		*own = ring->inputs[--ring->num_inputs];
+}
+
+void turns_free_inputs(struct ring *ring)
+{
+	while (ring->num_inputs)
+		buffer_fini(&ring->inputs[--ring->num_inputs]);
+}
+
+void turn_give_input(struct ring *ring, struct turn *t)
+{
+	struct buffer *own = &t->step->input.own;
+
+	if (!t->step->copies || !own->capacity)
+		return;
+	if (ring->num_inputs < ring->options.prefetch && !ring->rest.is_resting)
+		ring->inputs[ring->num_inputs++] = *own;
 	else
-		*out = t;
-	return r;
+		buffer_fini(own);
+	*own = (struct buffer){ .bytes = NULL };
 }
 
 void turns_offer(struct ring *ring)
@@ -135,6 +231,7 @@ void turn_begin(struct ring *ring, struct turn *t)
 	t->state = TURN_FETCHING;
 	t->error = 0;
 	t->is_named = t->is_padding = false;
+	t->short_ns = t->held_up_ns = 0;
 	t->is_stalled = t->is_repeated = t->is_refused = false;
 	t->times = (struct throughput_times){
 		.has_upload = t->step->parcel != NULL,

@@ -2,7 +2,7 @@
 /*
  * The turns of a ring: the batches between fetching and release, their states,
  * and the lock that guards them. Private to the ring: only fetcher, workers,
- * report and ring include this header.
+ * makers, named, residence and ring include this header.
  *
  * The fetching thread begins turns in the order of delivery, and workers run
  * their rows. The user's thread takes each turn when it is done. On release the
@@ -43,6 +43,14 @@ enum turn_state {
 	TURN_HELD,
 };
 
+/* The memory that a turn may use (residence.h). A free turn has it from the last
+   batch, and a bare one has none yet. */
+enum turn_memory {
+	TURN_BARE,
+	TURN_HEAD,
+	TURN_WHOLE,
+};
+
 /* The name of a batch. */
 struct name {
 	uint64_t epoch;
@@ -70,6 +78,11 @@ struct turn {
 			 ring_close() */
 	enum turn_state state;
 	uint64_t sequence; /* its number in the order of delivery */
+	enum turn_memory memory;
+	bool is_lean;	/* its step has no such memory */
+	bool gets_body; /* a worker moves memory to it */
+	uint64_t short_ns; /* when workers began to wait for its body, or 0 */
+	uint64_t held_up_ns; /* how long they waited */
 	bool is_named;	   /* the user has asked for it by name, and it has the
 			      number TURN_NAMED */
 	struct name name;
@@ -85,6 +98,30 @@ struct turn {
 	bool is_stalled;   /* another side should make it as well */
 	bool is_repeated;  /* there was another turn of this sequence */
 	bool is_refused;   /* a maker could not make it */
+};
+
+/* The state of residence.h. */
+struct residence {
+	uint64_t wait_until_ns; /* the user may release a batch until then */
+	bool has_released;	/* and has done so */
+	bool releases;		/* and did so with the batch before */
+	bool is_short;		/* workers wait for a body */
+	uint32_t complete;	/* as in the options, or more */
+	uint64_t begun_ns;	/* the last batches: their begin, their number, */
+	uint32_t given;
+	uint64_t lost_ns; /* and what the user waited because workers had */
+	uint32_t gifts;		/* modulo a constant */
+	uint32_t surplus;	/* free turns that no gift has needed */
+};
+
+/* The state of the rest (residence.h). */
+struct rest {
+	bool is_resting;
+	unsigned users;	    /* calls that ask for batches now */
+	uint64_t asked_ns;  /* the end of the last such call */
+	uint64_t given_ns;  /* when the user got the last batch, or 0 */
+	uint64_t period_ns; /* from one batch to the next; the longest of the
+			       last times */
 };
 
 /* Batches that a maker is asked for at a time: the one that it makes, and the
@@ -137,10 +174,14 @@ struct ring {
 	struct turn *free_turns;
 	struct turn *cached_turns; /* cached turns that the user has released */
 	uint32_t num_free;
+	struct buffer *inputs; /* memory for batch files, at most `prefetch` */
+	uint32_t num_inputs;
 	uint32_t in_flight; /* turns from TURN_FETCHING to TURN_DONE, in the
 			       order of delivery */
 	struct named named;
 	struct makers makers;
+	struct residence residence;
+	struct rest rest;
 	uint64_t epochs_end;
 	struct cursor produced;
 	uint64_t produced_sequence;
@@ -170,18 +211,36 @@ struct ring {
 void turns_push_range(struct ring *ring, const char *name);
 void turns_pop_range(struct ring *ring);
 
-/* Waits for `cond` and adds the nanoseconds to a counter that only the calling
-   thread writes. */
+/* Waits for `cond`, until a time of stage_now_ns() at the latest unless that is
+   0, and adds the nanoseconds to a counter that only the calling thread
+   writes. */
 void turns_wait_counted(struct ring *ring, pthread_cond_t *cond,
-			atomic_uint_fast64_t *counter);
+			uint64_t until_ns, atomic_uint_fast64_t *counter);
 
 /* Whether a seek has made the turn obsolete. Returns false for a turn that the
    user holds. */
 bool turn_is_stale(const struct ring *ring, const struct turn *t);
 
-/* Takes a free turn, or allocates one. The caller fills it and appends it to
-   ring->turns. Returns the errors of step_open(). */
+/* Returns the free turn that was used last, of those with this memory, or
+   NULL. */
+struct turn *turns_find_free(const struct ring *ring, enum turn_memory memory);
+/* Remove a turn from the free ones, and add it. */
+void turns_remove_free(struct ring *ring, struct turn *t);
+void turns_add_free(struct ring *ring, struct turn *t);
+/* Removes a free turn and frees it. */
+void turns_drop_free(struct ring *ring, struct turn *t);
+
+/* Takes a free turn, or allocates one. If memory is given when rows are run, it
+   has none. The caller fills it and appends it to ring->turns. Returns the
+   errors of step_open(). */
 int turn_take_free(struct ring *ring, struct turn **out);
+/* Gives a turn memory for its batch file, if the ring has some. */
+void turn_take_input(struct ring *ring, struct turn *t);
+/* Returns the memory for the batch file of a turn whose rows are done to the ring,
+   if the step does not need it. */
+void turn_give_input(struct ring *ring, struct turn *t);
+/* Frees the memory for batch files that no turn has. */
+void turns_free_inputs(struct ring *ring);
 /* Wakes the sides that could take a turn, if there are makers. */
 void turns_offer(struct ring *ring);
 /* Begins a free turn, at the end of ring->turns. */
@@ -196,6 +255,12 @@ void turn_land(struct ring *ring, const struct turn *t);
 /* Removes the turn from ring->turns, releases its batch file, and makes the
    turn free. */
 void turn_recycle(struct ring *ring, struct turn *t);
+/* Wakes the workers, if the turns that they may run can have changed with the
+   batches that the user holds. */
+void turns_note_user(struct ring *ring);
+/* Recycles stale turns on which no thread works, and takes the rows of others
+   that no worker has begun. */
+void turns_drop_stale(struct ring *ring);
 /* Frees a turn. No list may contain it. */
 void turn_close(struct ring *ring, struct turn *t);
 

@@ -10,11 +10,11 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/float_mode.h"
 #include "fs/util/thread.h"
+#include "loader/run/residence.h"
 
-/* Number of rows that a worker takes at a time: a few milliseconds of work, so
-   that all workers share the last rows of a batch. If rows are short, a worker
-   takes more of them, because each time costs a lock. */
-enum { ROWS_PER_TURN = 8, SHORT_ROWS_PER_TURN = 64 };
+/* If rows are short, a worker takes more than RING_ROWS of them, because each
+   time costs a lock. */
+enum { SHORT_ROWS = 64 };
 
 /* Least duration of rows to time one by one, because reading the clock takes
    time too. */
@@ -31,19 +31,6 @@ struct worker {
 	struct pipeline_worker *pipeline;
 	bool has_long_rows; /* in its last rows */
 };
-
-static struct turn *find_turn_with_rows(struct ring *ring)
-{
-	struct turn *t;
-
-	DL_FOREACH(ring->turns, t)
-	{
-		if (t->state == TURN_RUNNING &&
-		    t->next_row < t->step->batch.num_samples)
-			return t;
-	}
-	return NULL;
-}
 
 /* Stores the message of the failed row with the lowest number, for all workers.
    Returns whether to log it. */
@@ -188,15 +175,15 @@ static int start_upload(struct worker *w, struct turn *t)
 	return r;
 }
 
-/* Returns the number of rows that the worker takes from this turn. */
-static uint32_t rows_to_take(const struct worker *w, const struct turn *t)
+/* Returns the number of rows that the worker takes at a time from this turn. */
+static uint32_t rows_at_a_time(const struct worker *w, const struct turn *t)
 {
 	uint32_t left = t->step->batch.num_samples - t->next_row;
 	uint32_t share = left / (2 * w->ring->options.workers);
 
-	if (w->has_long_rows || share < ROWS_PER_TURN)
-		return (uint32_t)min_u64(ROWS_PER_TURN, left);
-	return (uint32_t)min_u64(SHORT_ROWS_PER_TURN, share);
+	if (w->has_long_rows || share < RING_ROWS)
+		return (uint32_t)min_u64(RING_ROWS, left);
+	return (uint32_t)min_u64(SHORT_ROWS, share);
 }
 
 /* Takes some rows of a turn and runs them. Called with the lock, which it
@@ -206,10 +193,11 @@ static void run_turn(struct worker *w, struct turn *t)
 	struct ring *ring = w->ring;
 	struct throughput_times times = { .busy_ns = 0 };
 	uint32_t first = t->next_row;
-	uint32_t n = rows_to_take(w, t);
+	uint32_t n = residence_limit(ring, t, rows_at_a_time(w, t));
 	int r;
 
 	t->next_row += n;
+	residence_give(ring, t);
 	pthread_mutex_unlock(&ring->lock);
 	run_rows(w, t, first, n, &times);
 	pthread_mutex_lock(&ring->lock);
@@ -222,6 +210,7 @@ static void run_turn(struct worker *w, struct turn *t)
 		turn_begin_rows(ring, t);
 		return;
 	}
+	turn_give_input(ring, t);
 	r = run_callback(w, t);
 	t->times.made_ns = stage_now_ns();
 	turn_finish(ring, t, r ? r : start_upload(w, t));
@@ -241,9 +230,8 @@ static void wait_for_rows(struct worker *w)
 	{
 		comes |= t->state == TURN_FETCHING || t->state == TURN_REMOTE;
 	}
-	turns_wait_counted(ring, &ring->work,
-			   comes ? &decode->input_wait_ns
-				 : &decode->room_wait_ns);
+	residence_wait(ring, comes ? &decode->input_wait_ns
+			       : &decode->room_wait_ns);
 }
 
 static void *run_worker(void *arg)
@@ -262,7 +250,7 @@ static void *run_worker(void *arg)
 	if (r)
 		turns_give_up(ring, r);
 	while (!ring->stopping && !r) {
-		t = find_turn_with_rows(ring);
+		t = residence_find_rows(ring);
 		if (t)
 			run_turn(w, t);
 		else

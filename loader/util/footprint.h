@@ -14,12 +14,13 @@ struct log;
 struct footprint {
 	uint64_t row_size; /* bytes of all outputs of a sample */
 	uint32_t rows;	   /* samples in a batch */
-	uint32_t prefetch;
+	uint32_t complete; /* batches that may be ready for the user */
+	uint32_t head_rows; /* samples of another one that is begun */
 };
 
 /*
- * Warns if `prefetch` batches and the one that the user holds do not fit into
- * the available memory. `root` as for memory_read().
+ * Warns if the prefetched batches and the one that the user holds do not fit
+ * into the available memory. `root` as for memory_read().
  */
 void footprint_check(const struct footprint *f, const char *root,
 		     struct log *log);

@@ -21,9 +21,10 @@ static void hear(void *arg, enum beton_log_level level, const char *message)
 }
 
 /* The result with 64 MiB of available memory. */
-static const char *check(uint64_t row_size, uint32_t rows, uint32_t prefetch)
+static const char *check_head(uint64_t row_size, uint32_t rows,
+			      uint32_t complete, uint32_t head)
 {
-	const struct footprint f = { row_size, rows, prefetch };
+	const struct footprint f = { row_size, rows, complete, head };
 	struct log log;
 
 	heard[0] = '\0';
@@ -31,6 +32,11 @@ static const char *check(uint64_t row_size, uint32_t rows, uint32_t prefetch)
 	footprint_check(&f, root, &log);
 	log_fini(&log);
 	return heard;
+}
+
+static const char *check(uint64_t row_size, uint32_t rows, uint32_t complete)
+{
+	return check_head(row_size, rows, complete, 0);
 }
 
 static void make_machine(void)
@@ -60,10 +66,17 @@ static void an_excess_is_logged_with_figures(void)
 	CHECK(*check(MIB + 1, 16, 3));
 	CHECK(!strcmp(
 		check(2 * MIB, 16, 4),
-		"prefetch=4 and the batch in use are 5 batches of 16 "
-		"samples, 32 MiB each: at least 160 MiB, but 64 MiB are "
-		"available (MemAvailable of /proc/meminfo); use a smaller "
-		"batch= or prefetch=, or smaller outputs"));
+		"the batch in use and 4 prefetched, of 16 samples and 32 MiB "
+		"each, need at least 160 MiB, but 64 MiB are available "
+		"(MemAvailable of /proc/meminfo); use a smaller batch= or "
+		"prefetch=, or smaller outputs"));
+	CHECK(!*check_head(MIB, 24, 1, 16));
+	CHECK(!strcmp(
+		check_head(MIB, 24, 1, 17),
+		"the batch in use and 1 prefetched with the beginning of "
+		"another, of 24 samples and 24 MiB each, need at least 65 MiB, "
+		"but 64 MiB are available (MemAvailable of /proc/meminfo); use "
+		"a smaller batch= or prefetch=, or smaller outputs"));
 	CHECK(*check(UINT64_MAX / 2, 4, 2) && *check(1 << 30, 4, UINT32_MAX));
 }
 

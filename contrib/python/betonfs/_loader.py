@@ -212,7 +212,8 @@ class Loader(Epochs):
         in a row, or all of an epoch, cannot be read, this raises BetonError,
         too. The following ``next()`` continues after that batch.
     prefetch
-        Number of batches to prefetch (default: 0, which means 2).
+        Number of batches to prefetch (default: 0, which means 2, or for large
+        batches one and the beginning of another).
     transforms
         Functions that take a batch and return a batch, in the order of their
         calls. If one returns None, iterating raises TypeError. If the first
@@ -283,8 +284,10 @@ class Loader(Epochs):
     While you wait for a batch, other Python threads run, signals interrupt the
     wait, and the logger "betonfs" receives warnings, for example of a server
     that does not answer. One thread at a time uses a loader, and others block.
-    Closing or collecting the loader ends its threads. After ``break``, prefetched
-    batches stay in memory, but all threads are idle.
+    Closing or collecting the loader ends its threads. After ``break``, all
+    threads are idle. If you take no batch for a second, or for twice your usual
+    time, the memory of prefetched batches goes back to the system, and the next
+    ``next()`` makes them again.
 
     A child of fork() cannot use the loader of its parent, and gets a
     RuntimeError. Therefore open it in the child, or start processes by spawn. A

@@ -57,7 +57,8 @@ struct reading {
 #define PREFETCH_ROW \
 	{ "prefetch", .kind = OPTION_NUMBER, AT(prefetch), .min = 1, \
 	  .max = 4096, .argument = "N", \
-	  .help = "Prefetch N batches (default: 2)" }
+	  .help = "Prefetch N batches (default: 2, or less of large " \
+		  "ones)" }
 /* clang-format on */
 
 struct log;
