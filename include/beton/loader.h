@@ -892,9 +892,10 @@ BETON_API int beton_loader_makers(const struct beton_loader *loader,
 				  struct beton_makers_stats *out);
 
 /*
- * Returns the number of unreadable or undecodable samples since open. If
- * on_error is BETON_ON_ERROR_SKIP or BETON_ON_ERROR_ZERO, check it at the end
- * of an epoch, because these modes return no error.
+ * Returns the number of unreadable or undecodable samples in the batches that you
+ * have requested since open. If on_error is BETON_ON_ERROR_SKIP or
+ * BETON_ON_ERROR_ZERO, check it at the end of an epoch, because these modes return
+ * no error.
  */
 BETON_API uint64_t
 beton_loader_failed_samples(const struct beton_loader *loader);

@@ -191,13 +191,15 @@ static void judge_losses(struct ring *ring, struct turn *t)
 }
 
 /* Delivers a turn that is done to the user. If it failed, returns its error and
-   recycles it. */
+   recycles it. Counts failed samples here, because workers can make a batch more
+   than once. */
 static int deliver_turn(struct ring *ring, struct turn *t,
 			const struct beton_batch **out, char *message,
 			size_t size)
 {
 	int r = t->error;
 
+	atomic_fetch_add(&ring->failed_samples, atomic_load(&t->step->failed));
 	if (r) {
 		snprintf(message, size, "%s", t->step->message);
 		turn_recycle(ring, t);

@@ -237,6 +237,7 @@ void turn_begin(struct ring *ring, struct turn *t)
 		.has_upload = t->step->parcel != NULL,
 	};
 	t->step->is_sent = false;
+	atomic_store(&t->step->failed, 0);
 	t->step->side = offload_choose(&ring->balance);
 	DL_APPEND(ring->turns, t);
 }

@@ -57,7 +57,6 @@ static bool store_failed_row(struct ring *ring, struct turn *t,
 static void note_failed_row(struct ring *ring, struct turn *t,
 			    const struct step_failure *f)
 {
-	atomic_fetch_add(&ring->failed_samples, 1);
 	if (store_failed_row(ring, t, f))
 		log_error(ring->options.log, "%s: %s", ring->options.feed->path,
 			  f->why);

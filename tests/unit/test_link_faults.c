@@ -612,7 +612,43 @@ static void values_share_no_bytes(void)
 	linked_close(&t);
 }
 
-/* --- damaged samples are no losses --- */
+/* --- damaged samples --- */
+
+static uint64_t take_invalid(struct beton_loader *l)
+{
+	const struct beton_batch *b;
+	uint64_t n = 0;
+
+	CHECK(!beton_loader_next(l, &b));
+	for (uint32_t i = 0; i < b->num_samples; i++)
+		n += !b->valid[i];
+	beton_loader_release(l, b);
+	return n;
+}
+
+/* Prefetched batches are made again after a seek. */
+static void failed_samples_count_once(void)
+{
+	struct beton_loader_options o = options;
+	struct beton_loader *l;
+	uint64_t invalid = 0;
+
+	o.on_error = BETON_ON_ERROR_SKIP;
+	l = linked_open(damaged, &o);
+	for (unsigned i = 0; i < 3; i++) {
+		for (unsigned k = 0; k <= i; k++)
+			invalid += take_invalid(l);
+		linked_sleep(100);
+		CHECK(beton_loader_failed_samples(l) == invalid);
+		CHECK(!beton_loader_seek(l, 0));
+	}
+	for (unsigned k = 0; k < 8; k++)
+		invalid += take_invalid(l);
+	CHECK(invalid >= 3 && beton_loader_failed_samples(l) == invalid);
+	beton_loader_close(l);
+}
+
+/* Damaged samples are no losses. */
 
 static void all_samples_may_be_damaged(void)
 {
@@ -662,6 +698,7 @@ int main(void)
 	trainers_may_leave();
 	answers_have_no_other_bytes();
 	values_share_no_bytes();
+	failed_samples_count_once();
 	all_samples_may_be_damaged();
 	CHECK(!unlink(path) && !unlink(damaged));
 	return 0;

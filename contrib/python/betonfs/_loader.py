@@ -678,11 +678,11 @@ class Loader(Epochs):
         `p50_s` to `p99_s` of one item. `throughput` compares the speed of the
         loader with that of the trainer. `image_cache` describes the
         decoded-image cache, `entry_points` the entry points of JPEGs that the
-        loader keeps, see beton-optimize(1), and `failed_samples` is the number of samples that
-        could not be read. If the loader itself reads a URL, `network` has the
-        figures of the network, named as in beton-metrics(7); otherwise it is
-        None. Other keys describe the setup, for example
-        `decoder`."""
+        loader keeps, see beton-optimize(1), and `failed_samples` is the number
+        of samples in the batches that you have requested that could not be read
+        or decoded. If the loader itself reads a URL, `network` has the figures
+        of the network, named as in beton-metrics(7); otherwise it is None. Other
+        keys describe the setup, for example `decoder`."""
         return {**self._core.info(), **self._core.stats()}
 
     def show(self, n: int = ROWS) -> Shown:
