@@ -2,6 +2,7 @@
 #include "fs/fuse/workers.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "fs/fuse/uring.h"
@@ -9,14 +10,19 @@
 #include "fs/util/clock.h"
 #include "fs/util/thread.h"
 
-/* Milliseconds that a thread waits although there are enough others. */
-enum { IDLE_MS = 1000 };
+enum {
+	/* Milliseconds that a thread waits although there are enough others. */
+	IDLE_MS = 1000,
+	CPUS_MAX = 1 << 16,
+};
 
 struct workers {
 	unsigned most_threads;
 	unsigned idle_threads; /* as many may wait for requests */
 	void (*run)(void *arg, struct uring_entry *entry);
 	void *arg;
+	cpu_set_t *cpus; /* of the threads; NULL: unknown */
+	size_t cpus_size;
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
 	pthread_cond_t ended;
@@ -64,6 +70,32 @@ static struct uring_entry *next_request(struct workers *w)
 	return entry;
 }
 
+/* --- CPUs ---
+ * Requests are pushed by threads that are bound to one CPU each, and a thread
+ * inherits this from the one that starts it. The same holds for threads that
+ * the workers start, such as those of an engine. */
+
+static void note_cpus(struct workers *w)
+{
+	for (int n = CPU_SETSIZE; n <= CPUS_MAX && !w->cpus; n *= 2) {
+		w->cpus_size = CPU_ALLOC_SIZE(n);
+		w->cpus = CPU_ALLOC(n);
+		if (w->cpus && sched_getaffinity(0, w->cpus_size, w->cpus)) {
+			CPU_FREE(w->cpus);
+			w->cpus = NULL;
+		}
+	}
+}
+
+/* If it fails, the process may no longer use these CPUs. */
+static void use_all_cpus(const struct workers *w)
+{
+	if (w->cpus)
+		sched_setaffinity(0, w->cpus_size, w->cpus);
+}
+
+/* --- threads --- */
+
 /* A thread joins the one that ended before it, so that none is detached. */
 static void *serve_requests(void *arg)
 {
@@ -72,6 +104,7 @@ static void *serve_requests(void *arg)
 	pthread_t before;
 	bool has_before;
 
+	use_all_cpus(w);
 	pthread_mutex_lock(&w->lock);
 	while ((entry = next_request(w))) {
 		pthread_mutex_unlock(&w->lock);
@@ -101,7 +134,7 @@ static bool need_thread(struct workers *w)
 	return w->num_threads;
 }
 
-int workers_push(struct workers *w, struct uring_entry *entry)
+static int queue_request(struct workers *w, struct uring_entry *entry)
 {
 	scoped_lock(&w->lock);
 	if (w->stopping)
@@ -114,8 +147,17 @@ int workers_push(struct workers *w, struct uring_entry *entry)
 	entry->next = NULL;
 	*w->last = entry;
 	w->last = &entry->next;
-	pthread_cond_signal(&w->changed);
 	return 0;
+}
+
+int workers_push(struct workers *w, struct uring_entry *entry)
+{
+	int r = queue_request(w, entry);
+
+	/* A thread that woke up earlier would sleep again, at the lock. */
+	if (!r)
+		pthread_cond_signal(&w->changed);
+	return r;
 }
 
 int workers_open(unsigned most_threads, unsigned idle_threads,
@@ -131,6 +173,7 @@ int workers_open(unsigned most_threads, unsigned idle_threads,
 	w->run = run;
 	w->arg = arg;
 	w->last = &w->first;
+	note_cpus(w);
 	pthread_mutex_init(&w->lock, NULL);
 	clock_cond_init(&w->changed);
 	pthread_cond_init(&w->ended, NULL);
@@ -160,5 +203,7 @@ void workers_close(struct workers *w)
 	pthread_cond_destroy(&w->ended);
 	pthread_cond_destroy(&w->changed);
 	pthread_mutex_destroy(&w->lock);
+	if (w->cpus)
+		CPU_FREE(w->cpus);
 	free(w);
 }

@@ -10,7 +10,8 @@
 struct uring_entry;
 struct workers;
 
-/* run() answers a request, on a thread of the workers. */
+/* run() answers a request, on a thread of the workers. The threads use the CPUs
+   that the caller may use. */
 int workers_open(unsigned most_threads, unsigned idle_threads,
 		 void (*run)(void *arg, struct uring_entry *entry), void *arg,
 		 struct workers **out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -25,6 +26,7 @@ struct scene {
 	atomic_uint running;
 	atomic_uint most;
 	atomic_bool blocks; /* run() waits while this is set */
+	atomic_uint cpus;   /* of the thread that ran last */
 };
 
 static void pause_us(long us)
@@ -45,6 +47,7 @@ static void run(void *arg, struct uring_entry *entry)
 	       !atomic_compare_exchange_weak(&s->most, &most, now))
 		;
 	CHECK(atomic_load(&item->is_out));
+	atomic_store(&s->cpus, thread_usable_cpus());
 	if (item->plain++ % 7 == 0)
 		pause_us(200);
 	while (atomic_load(&s->blocks))
@@ -139,6 +142,32 @@ static void requests_that_wait_hold_up_no_others(void)
 	end(s);
 }
 
+static void *push_from_one_cpu(void *arg)
+{
+	struct scene *s = arg;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(sched_getcpu(), &set);
+	CHECK(!sched_setaffinity(0, sizeof(set), &set));
+	CHECK(thread_usable_cpus() == 1);
+	push(s, &s->items[0][0]);
+	return NULL;
+}
+
+/* The threads of rings are bound to a CPU each. */
+static void threads_use_all_cpus(void)
+{
+	struct scene *s = new_scene();
+	pthread_t thread;
+
+	CHECK(!thread_start(&thread, push_from_one_cpu, s));
+	pthread_join(thread, NULL);
+	wait_for(&s->items[0][0]);
+	CHECK(atomic_load(&s->cpus) == thread_usable_cpus());
+	end(s);
+}
+
 static void *stop(void *arg)
 {
 	workers_stop(arg);
@@ -177,6 +206,7 @@ int main(void)
 {
 	every_request_runs_once();
 	requests_that_wait_hold_up_no_others();
+	threads_use_all_cpus();
 	the_end_waits();
 	workers_stop(NULL);
 	workers_close(NULL);
