@@ -116,6 +116,7 @@ struct uring_queue {
 
 	pthread_mutex_t lock;
 	struct uring_entry *replied; /* by other threads; guarded by lock */
+	bool may_sleep; /* its thread needs a wake; guarded by lock */
 
 	char *memory; /* heads, then payloads */
 	size_t memory_size;
@@ -238,12 +239,14 @@ static void put_reply(struct uring_queue *q, struct uring_entry *e)
 	put_command(q, e);
 }
 
+/* The thread sleeps after this, unless there is something to complete. */
 static void put_replies_of_others(struct uring_queue *q)
 {
 	struct uring_entry *e, *next;
 
 	pthread_mutex_lock(&q->lock);
 	e = steal(q->replied);
+	q->may_sleep = true;
 	pthread_mutex_unlock(&q->lock);
 	for (; e; e = next) {
 		next = e->next;
@@ -251,11 +254,19 @@ static void put_replies_of_others(struct uring_queue *q)
 	}
 }
 
+/* Replies of other threads are taken before the thread sleeps again. */
+static void note_awake(struct uring_queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	q->may_sleep = false;
+	pthread_mutex_unlock(&q->lock);
+}
+
 void uring_reply(struct uring_entry *e, int error, size_t size)
 {
 	struct uring_queue *q = e->queue;
 	struct fuse_out_header *out = (void *)e->head->in_out;
-	bool is_first;
+	bool needs_wake;
 
 	*out = (struct fuse_out_header){
 		.len = (uint32_t)(sizeof(*out) + size),
@@ -268,11 +279,12 @@ void uring_reply(struct uring_entry *e, int error, size_t size)
 		return;
 	}
 	pthread_mutex_lock(&q->lock);
-	is_first = !q->replied;
 	e->next = q->replied;
 	q->replied = e;
+	needs_wake = q->may_sleep;
+	q->may_sleep = false;
 	pthread_mutex_unlock(&q->lock);
-	if (is_first)
+	if (needs_wake)
 		wake(q);
 }
 
@@ -299,7 +311,6 @@ static void complete(struct uring_queue *q, uint64_t data, int result)
 	struct uring_entry *e = (void *)(uintptr_t)data;
 
 	if (!e) {
-		put_replies_of_others(q);
 		put_wake(q);
 	} else if (!result) {
 		take_request(q, e);
@@ -383,8 +394,10 @@ static void *serve_queue(void *arg)
 	r = register_entries(q);
 	say_started(u, r);
 	while (!r && q->num_alive && !atomic_load(&u->stopping)) {
+		put_replies_of_others(q);
 		r = submit(q, 1);
 		trim_memory(q);
+		note_awake(q);
 		complete_all(q);
 	}
 	say_ended(u);
