@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "fs/fuse/uring.h"
@@ -26,6 +27,9 @@ enum {
 	WORKERS_IDLE = 10,
 	LEAST_PAYLOAD = 8192, /* of any kernel */
 	REPLY_MAX = 512,      /* to INIT */
+	INIT_DESCRIPTORS = 3, /* until INIT has its reply */
+	/* Rings may take this share of the descriptors: a quarter. */
+	RINGS_SHARE = 4,
 };
 
 #define PARAMETER "/sys/module/fuse/parameters/enable_uring"
@@ -54,6 +58,17 @@ static const char *why_not_in_kernel(void)
 	return NULL;
 }
 
+/* Rings must leave descriptors for everything else, because a mount without
+   rings may work. */
+static bool leave_descriptors(unsigned cpus)
+{
+	struct rlimit files;
+
+	return getrlimit(RLIMIT_NOFILE, &files) ||
+	       uring_descriptors(cpus) + INIT_DESCRIPTORS <=
+		       files.rlim_cur / RINGS_SHARE;
+}
+
 static const char *open_rings(struct transport *t)
 {
 	const unsigned cpus = uring_cpus();
@@ -61,7 +76,7 @@ static const char *open_rings(struct transport *t)
 
 	if (!cpus)
 		return "/sys/devices/system/cpu/possible does not list the CPUs";
-	r = uring_open(cpus, &t->uring);
+	r = leave_descriptors(cpus) ? uring_open(cpus, &t->uring) : -EMFILE;
 	if (r == -EPERM || r == -EACCES)
 		return "io_uring is forbidden here: kernel.io_uring_disabled is not 0, or the container does not allow io_uring_setup";
 	if (r == -ENOSYS)

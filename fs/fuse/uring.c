@@ -482,6 +482,11 @@ static unsigned entries_for(unsigned num_queues)
 				     : share;
 }
 
+unsigned uring_descriptors(unsigned num_queues)
+{
+	return 1 + 2 * num_queues;
+}
+
 int uring_open(unsigned num_queues, struct uring **out)
 {
 	struct uring *u = calloc(1, sizeof(*u));

@@ -50,6 +50,9 @@ struct uring_entry {
    the machine may ever have. 0: unknown. */
 unsigned uring_cpus(void);
 
+/* Returns the descriptors that the rings take. */
+unsigned uring_descriptors(unsigned num_queues);
+
 /* Opens the rings. Call it before the sandbox is entered. */
 int uring_open(unsigned num_queues, struct uring **out);
 
