@@ -141,8 +141,7 @@ static void do_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 {
 	const struct request q = request_of(req);
 
-	(void)ino;
-	op_read(&q, size, off, fi);
+	op_read(&q, ino, size, off, fi);
 }
 
 static void do_release(fuse_req_t req, fuse_ino_t ino,

@@ -181,7 +181,7 @@ bool op_releases_at_once(const struct fuse_file_info *fi)
 {
 	const struct open_file *f = file_of(fi);
 
-	return !f->file.stream && !f->file.is_snapshot;
+	return !f || (!f->file.stream && !f->file.is_snapshot);
 }
 
 /* --- names and attributes --- */
@@ -424,6 +424,22 @@ static void note_reader(const struct request *q,
 		job_stalled(f->job, f->way);
 }
 
+/*
+ * Opening a value reads nothing and keeps nothing, because the kernel may have
+ * its pages. Reads find it by its inode number.
+ */
+static bool open_value(const struct request *q, uint64_t ino,
+		       struct fuse_file_info *fi)
+{
+	const struct ns_object object = ns_object(ino);
+
+	if (!ns_is_value(&object))
+		return false;
+	fi->keep_cache = true;
+	reply_open(q, fi);
+	return true;
+}
+
 static void reply_opened(const struct request *q, struct open_file *f,
 			 struct fuse_file_info *fi)
 {
@@ -447,8 +463,11 @@ static void reply_opened(const struct request *q, struct open_file *f,
 void op_open(const struct request *q, uint64_t ino, struct fuse_file_info *fi)
 {
 	struct open_file *f;
-	int r = open_file_open(&q->ops->files, ino, q->uid, true, &f);
+	int r;
 
+	if (open_value(q, ino, fi))
+		return;
+	r = open_file_open(&q->ops->files, ino, q->uid, true, &f);
 	if (r)
 		reply_error(q, r);
 	else
@@ -460,6 +479,8 @@ bool op_open_at_once(const struct request *q, uint64_t ino,
 {
 	struct open_file *f;
 
+	if (open_value(q, ino, fi))
+		return true;
 	if (!op_is_at_hand(q, ino) ||
 	    open_file_open(&q->ops->files, ino, q->uid, false, &f))
 		return false;
@@ -484,6 +505,10 @@ void op_release(const struct request *q, uint64_t ino,
 	struct fuse_ops *ops = q->ops;
 	struct open_file *f = file_of(fi);
 
+	if (!f) {
+		reply_done(q);
+		return;
+	}
 	if (f->file.stream)
 		stream_leave(f->file.stream, (struct batch *)f->file.vfile);
 	if (f->file.stream && !(fi->flags & O_DIRECT))
@@ -526,11 +551,11 @@ static void read_slot(const struct request *q, struct open_file *f, size_t size,
 		slot_put(&slot);
 }
 
-static void read_vfile(const struct request *q, const struct ns_file *file,
+static void read_vfile(const struct request *q, const struct vfile *vfile,
 		       size_t size, uint64_t off)
 {
 	char *buf = room_for(q, size);
-	ssize_t got = buf ? vfile_read(file->vfile, buf, size, off, NULL, NULL)
+	ssize_t got = buf ? vfile_read(vfile, buf, size, off, NULL, NULL)
 			  : -ENOMEM;
 
 	if (got < 0)
@@ -539,29 +564,69 @@ static void read_vfile(const struct request *q, const struct ns_file *file,
 		reply_bytes(q, buf, (size_t)got);
 }
 
-bool op_read_at_once(const struct request *q, size_t size, off_t off,
-		     const struct fuse_file_info *fi)
+static void read_value(const struct request *q, uint64_t ino, size_t size,
+		       uint64_t off)
 {
-	const struct open_file *f = file_of(fi);
-	char *room = request_room(q, size);
-	ssize_t got;
+	const struct ns_object object = ns_object(ino);
+	struct ns_file file;
+	int r = ns_open_file(q->ops->ns, &object, &file);
 
-	if (f->file.stream || !room)
-		return false;
-	got = vfile_read_cached(f->file.vfile, room, size, (uint64_t)off);
+	if (r) {
+		reply_error(q, r);
+		return;
+	}
+	read_vfile(q, file.vfile, size, off);
+	ns_close_file(&file);
+}
+
+/* Replies, unless the bytes are not in memory. */
+static bool read_cached(const struct request *q, const struct vfile *vfile,
+			size_t size, uint64_t off)
+{
+	char *room = request_room(q, size);
+	ssize_t got = room ? vfile_read_cached(vfile, room, size, off) : -1;
+
 	if (got < 0)
 		return false;
 	reply_bytes(q, room, (size_t)got);
 	return true;
 }
 
-void op_read(const struct request *q, size_t size, off_t off,
+static bool read_value_at_once(const struct request *q, uint64_t ino,
+			       size_t size, uint64_t off)
+{
+	const struct ns_object object = ns_object(ino);
+	struct ns_file file;
+	bool is_done;
+
+	if (!op_is_at_hand(q, ino) ||
+	    ns_open_file(q->ops->ns, &object, &file))
+		return false;
+	is_done = read_cached(q, file.vfile, size, off);
+	ns_close_file(&file);
+	return is_done;
+}
+
+bool op_read_at_once(const struct request *q, uint64_t ino, size_t size,
+		     off_t off, const struct fuse_file_info *fi)
+{
+	const struct open_file *f = file_of(fi);
+
+	if (!f)
+		return read_value_at_once(q, ino, size, (uint64_t)off);
+	return !f->file.stream &&
+	       read_cached(q, f->file.vfile, size, (uint64_t)off);
+}
+
+void op_read(const struct request *q, uint64_t ino, size_t size, off_t off,
 	     const struct fuse_file_info *fi)
 {
 	struct open_file *f = file_of(fi);
 
-	if (f->file.stream)
+	if (!f)
+		read_value(q, ino, size, (uint64_t)off);
+	else if (f->file.stream)
 		read_slot(q, f, size, (uint64_t)off);
 	else
-		read_vfile(q, &f->file, size, (uint64_t)off);
+		read_vfile(q, f->file.vfile, size, (uint64_t)off);
 }

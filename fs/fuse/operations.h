@@ -53,7 +53,7 @@ void op_readdir(const struct request *q, uint64_t ino, size_t size, off_t off);
 void op_readdirplus(const struct request *q, uint64_t ino, size_t size,
 		    off_t off);
 void op_open(const struct request *q, uint64_t ino, struct fuse_file_info *fi);
-void op_read(const struct request *q, size_t size, off_t off,
+void op_read(const struct request *q, uint64_t ino, size_t size, off_t off,
 	     const struct fuse_file_info *fi);
 void op_release(const struct request *q, uint64_t ino,
 		const struct fuse_file_info *fi);
@@ -67,7 +67,7 @@ bool op_releases_at_once(const struct fuse_file_info *fi);
    False: there is no reply yet. */
 bool op_open_at_once(const struct request *q, uint64_t ino,
 		     struct fuse_file_info *fi);
-bool op_read_at_once(const struct request *q, size_t size, off_t off,
-		     const struct fuse_file_info *fi);
+bool op_read_at_once(const struct request *q, uint64_t ino, size_t size,
+		     off_t off, const struct fuse_file_info *fi);
 
 #endif

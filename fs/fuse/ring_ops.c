@@ -115,7 +115,7 @@ static void run_file(const struct decoded *d)
 		break;
 	case FUSE_READ:
 		fi = of_read(in);
-		op_read(&d->request, in->size, (off_t)in->offset, &fi);
+		op_read(&d->request, d->ino, in->size, (off_t)in->offset, &fi);
 		break;
 	default: /* FUSE_RELEASE */
 		fi = of_release(d->op);
@@ -210,7 +210,8 @@ static bool run_at_once(const struct decoded *d)
 	switch (d->opcode) {
 	case FUSE_READ:
 		fi = of_read(in);
-		return op_read_at_once(q, in->size, (off_t)in->offset, &fi);
+		return op_read_at_once(q, d->ino, in->size, (off_t)in->offset,
+				       &fi);
 	case FUSE_OPEN:
 		fi = of_open(d->op);
 		return op_open_at_once(q, d->ino, &fi);

@@ -198,6 +198,10 @@ struct ns_file {
 	void (*close)(struct ns_file *file);
 };
 
+/* Returns whether an object is a value of a sample. Then its file is the same
+   whenever it is opened. */
+bool ns_is_value(const struct ns_object *object);
+
 int ns_open_file(struct ns *ns, const struct ns_object *object,
 		 struct ns_file *out);
 void ns_close_file(struct ns_file *file);

@@ -134,6 +134,11 @@ int ns_readlink(struct ns *ns, const struct ns_object *link,
 	return row->readlink ? row->readlink(ns, link, out) : -EINVAL;
 }
 
+bool ns_is_value(const struct ns_object *object)
+{
+	return object->kind == NS_VALUE;
+}
+
 int ns_open_file(struct ns *ns, const struct ns_object *object,
 		 struct ns_file *out)
 {

@@ -129,7 +129,8 @@ def test_what_is_in_memory_is_answered_at_once(data, mnt):
 
 @pytest.fixture
 def gate(tmp_path, monkeypatch):
-    """While this file exists, reads of datasets wait."""
+    """While this file exists, reads of datasets wait. The stand-in looks for it with a
+    call that the sandbox forbids."""
     library = BUILD / "standin/slow_disk.so"
     if "-" in BUILD.name or not library.exists():
         pytest.skip("the stand-in is not for this build")
@@ -139,11 +140,27 @@ def gate(tmp_path, monkeypatch):
     return gate
 
 
+@pytest.mark.parametrize("choice", ["off", pytest.param("on", marks=needs_rings)])
+def test_values_that_the_kernel_has_need_no_disk(data, gate, daemon, choice):
+    d = daemon(data.path, "-o", f"io_uring={choice},nosandbox")
+    paths = [path for i in range(4)
+             for path in (d.where / "samples" / data.name(i)).iterdir()]
+    before = [path.read_bytes() for path in paths]
+    gate.touch()
+    try:
+        r = subprocess.run(["cat", *paths], stdin=subprocess.DEVNULL,
+                           capture_output=True, timeout=DEADLINE)
+    finally:
+        gate.unlink()
+    assert r.stdout == b"".join(before) and r.returncode == 0
+    d.check_that_it_let_go()
+
+
 @needs_rings
 def test_readers_that_wait_hold_up_no_others(data, gate, daemon):
     """A disk that does not answer holds up those who read from it. A reader that
     was killed ends with the answer of the disk, as without rings."""
-    d = daemon(data.path, "-o", "io_uring=on")
+    d = daemon(data.path, "-o", "io_uring=on,nosandbox")
     gate.touch()
     readers = [subprocess.Popen(["cat", d.where / "columns/label" /
                                  data.name(i % 20)], stdout=subprocess.PIPE)
