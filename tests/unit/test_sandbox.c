@@ -190,6 +190,8 @@ static void rare_parts_of_the_kernel_are_closed(void)
 
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		CHECK_REFUSED(syscall(numbers[i], 0, 0, 0, 0, 0, 0));
+	CHECK_REFUSED(syscall(SYS_io_uring_register, -1, 0, NULL, 0));
+	CHECK_REFUSED(syscall(SYS_sched_setaffinity, victim, 0, NULL));
 	CHECK_REFUSED(prctl(PR_SET_KEEPCAPS, 1));
 	CHECK_REFUSED(fchmod(file, 0666));
 	/* F_SETOWN would have the kernel send signals. */
@@ -253,6 +255,17 @@ static void threads_work(void)
 	for (int i = 0; i < 4; i++)
 		CHECK(!pthread_join(threads[i], NULL) && counts[i] == 1);
 	CHECK(!prctl(PR_SET_NAME, "sandboxed"));
+}
+
+/* They exist before the sandbox. Their threads bind themselves to a CPU. */
+static void rings_work(void)
+{
+	cpu_set_t set;
+
+	CHECK(syscall(SYS_io_uring_enter, -1, 0, 0, 0, NULL, 0) == -1 &&
+	      (errno == EBADF || errno == ENOSYS));
+	CHECK(!sched_getaffinity(0, sizeof(set), &set));
+	CHECK(!sched_setaffinity(0, sizeof(set), &set));
 }
 
 static void *wait_indefinitely(void *arg)
@@ -351,6 +364,7 @@ static void signals_of_its_own_come(void)
 /* Each of them runs with each layer alone, too. */
 static void (*const works[])(void) = {
 	open_files_are_read,	 threads_work,
+	rings_work,
 	threads_can_be_canceled, memory_is_made_and_shared,
 	connections_are_taken,	 times_pass,
 	signals_of_its_own_come,

@@ -374,6 +374,30 @@ static void the_end_wakes_the_threads(void)
 	uring_close(u);
 }
 
+/* A ring takes nothing that could open a way out of the sandbox. */
+static void other_operations_are_refused(struct uring *u)
+{
+	enum { OP_NOP = 0, OP_WRITE = 23, OP_OPENAT = 18, OP_SOCKET = 45 };
+	const uint8_t ops[] = { OP_NOP, OP_OPENAT, OP_WRITE, OP_SOCKET };
+	struct uring_queue *q = &u->queues[0];
+
+	for (unsigned i = 0; i < ARRAY_LEN(ops); i++) {
+		const struct io_uring_cqe *cqe =
+			&q->cqes[*q->cq_head & q->cq_mask];
+
+		next_sqe(q)->opcode = ops[i];
+		CHECK(!submit(q, 1));
+		CHECK(cqe->res == -EACCES);
+		++*q->cq_head;
+	}
+	/* A file that was not registered. */
+	put_wake(q);
+	q->sqes[(q->tail - 1) & q->sq_mask].flags = 0;
+	CHECK(!submit(q, 1));
+	CHECK(q->cqes[*q->cq_head & q->cq_mask].res == -EACCES);
+	++*q->cq_head;
+}
+
 static void the_real_kernel_refuses_other_files(void)
 {
 	struct daemon d = { .is_over = false };
@@ -387,6 +411,7 @@ static void the_real_kernel_refuses_other_files(void)
 		printf("skip: test_uring: io_uring: %s\n", strerror(-r));
 	} else {
 		CHECK(!uring_connect(u, file) && !uring_allocate(u, PAYLOAD));
+		other_operations_are_refused(u);
 		CHECK(uring_start(u, serve, &d) == -EOPNOTSUPP);
 		uring_close(u);
 	}
