@@ -445,6 +445,8 @@ static const char *decode_rest(struct baseline *b,
 	};
 	const char *bad;
 
+	if (entry.byte > image->scan_size)
+		return OTHER_INDEX;
 	entropy_unstuff(image->scan + entry.byte,
 			image->scan_size - entry.byte, b->data.p, &run.size);
 	if (!entry_record_begin(record, first))

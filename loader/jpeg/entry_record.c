@@ -11,8 +11,9 @@ enum {
 	DC_AT = BYTE_BITS + BIT_BITS,
 	/* Entries of a row. More of them skip little more, and take memory. */
 	PER_ROW = 8,
-	/* An index is not kept if its steps are longer by more than this: it is
-	   short, so reading it takes little time. */
+	/* An index is not kept if its steps are shorter, since it would take much
+	   memory, or longer by more than this: then reading it takes little
+	   time. */
 	COARSE = 4,
 	HASHED_WORDS = 8,
 };
@@ -24,22 +25,22 @@ static uint32_t step_without_index(const struct entry_scan *scan)
 	return div_round_up(scan->mcus_across, PER_ROW);
 }
 
-/* A multiple of the index's step. */
+/* Every entry of an index is kept: with fewer of them, later crops would read
+   damage that the first one has skipped. */
 static uint32_t step_of(const struct entry_scan *scan)
 {
-	uint32_t step = step_without_index(scan);
-	uint32_t of = scan->index_step;
-
-	return of ? div_round_up(step, of) * of : step;
+	return scan->index_step ? scan->index_step : step_without_index(scan);
 }
 
 size_t entry_record_size(const struct entry_scan *scan)
 {
-	if (scan->size >= 1u << BYTE_BITS ||
-	    scan->index_step > COARSE * step_without_index(scan))
+	uint32_t least = step_without_index(scan), step = step_of(scan);
+
+	if (scan->size >= 1u << BYTE_BITS || step < least ||
+	    step > COARSE * least)
 		return 0;
 	return sizeof(struct entry_record) +
-	       entry_count(scan, step_of(scan)) * sizeof(uint64_t);
+	       entry_count(scan, step) * sizeof(uint64_t);
 }
 
 /* Words at equal distances, from the first to the last. */
@@ -59,6 +60,7 @@ void entry_record_init(struct entry_record *record,
 		       const struct entry_scan *scan)
 {
 	record->hash = hash_of(scan);
+	record->size = (uint32_t)scan->size;
 	record->mcus_across = scan->mcus_across;
 	record->mcus_down = scan->mcus_down;
 	record->step = step_of(scan);
@@ -71,7 +73,8 @@ void entry_record_init(struct entry_record *record,
 bool entry_record_is_of(const struct entry_record *record,
 			const struct entry_scan *scan)
 {
-	return record->mcus_across == scan->mcus_across &&
+	return record->size == scan->size &&
+	       record->mcus_across == scan->mcus_across &&
 	       record->mcus_down == scan->mcus_down &&
 	       record->hash == hash_of(scan);
 }
@@ -136,11 +139,12 @@ void entry_record_end(struct entry_record *record, uint32_t rows)
 	atomic_store_explicit(&record->is_taken, false, memory_order_release);
 }
 
-/* Whether all entries of an index can be kept. */
+/* Whether the index is that of the record, and the record has room for all of its
+   bits. */
 static bool can_keep(const struct entry_record *record,
 		     const struct entry_index *index)
 {
-	if (!index->n || record->step % index->step)
+	if (record->step != index->step || record->count != index->n)
 		return false;
 	for (uint32_t i = 0; i < index->n; i++)
 		if (index->entries[i].byte >= 1u << BYTE_BITS)
@@ -151,16 +155,9 @@ static bool can_keep(const struct entry_record *record,
 void entry_record_fill(struct entry_record *record,
 		       const struct entry_index *index)
 {
-	uint32_t per_row = entry_record_per_row(record);
-	uint32_t skip = record->step / index->step;
-	uint32_t row = div_round_up(record->mcus_across, index->step);
-
 	if (!can_keep(record, index) || !entry_record_begin(record, 0))
 		return;
-	for (uint32_t i = 0; i < record->count; i++) {
-		uint32_t y = i / per_row, x = i % per_row * skip;
-
-		entry_record_put(record, i, &index->entries[y * row + x]);
-	}
+	for (uint32_t i = 0; i < record->count; i++)
+		entry_record_put(record, i, &index->entries[i]);
 	entry_record_end(record, record->mcus_down);
 }

@@ -22,6 +22,7 @@
 
 struct entry_record {
 	uint64_t hash; /* of the scan's size and some of its bytes */
+	uint32_t size; /* of the scan: no entry is past its end */
 	uint32_t mcus_across;
 	uint32_t mcus_down;
 	uint32_t step;	/* MCUs */

@@ -233,14 +233,14 @@ static struct entry_record *record_of_index(struct baseline_image *image,
 	return record;
 }
 
-/* The image is 32 MCUs wide; indices with long steps are not kept. */
+/* The image is 32 MCUs wide; indices of very short or long steps are not kept. */
 static void an_index_is_kept(void)
 {
 	static const struct {
 		uint32_t step;
 		uint32_t kept; /* step of the record; 0: there is none */
-	} cases[] = { { 1, 4 },	  { 3, 6 },  { 4, 4 }, { 5, 5 },
-		      { 16, 16 }, { 17, 0 }, { 32, 0 } };
+	} cases[] = { { 1, 0 }, { 3, 0 },   { 4, 4 },
+		      { 5, 5 }, { 16, 16 }, { 17, 0 } };
 	struct kind kind = { .width = 512,
 			     .height = 300,
 			     .components = 3,
@@ -280,7 +280,7 @@ static void a_hostile_index_is_not_kept(void)
 	struct baseline_image image;
 	struct jpeg jpeg = photo(&image);
 	struct entry_index index;
-	struct entry_record *record = record_of_index(&image, 1, &index);
+	struct entry_record *record = record_of_index(&image, 4, &index);
 	struct entry *entries = (struct entry *)(uintptr_t)index.entries;
 
 	entries[index.n - 1].byte = 1 << 25;
@@ -290,6 +290,27 @@ static void a_hostile_index_is_not_kept(void)
 	entry_record_fill(record, &index);
 	CHECK(entry_record_is_whole(record));
 	free(entries);
+	free(record);
+	free(jpeg.bytes);
+}
+
+/* A record whose entries lie past the end, as if it were of another scan. */
+static void no_entry_leads_past_the_end(void)
+{
+	struct baseline_plane planes[BASELINE_COMPONENTS];
+	struct baseline_image image;
+	struct jpeg jpeg = photo(&image);
+	struct entry_record *record = new_record(&image);
+	struct rect top = { 0, 0, image.width, 20 };
+	struct rect rest = { 0, image.height - 9, image.width, 9 };
+
+	CHECK(check_crop(&image, &top, record));
+	CHECK(entry_record_rows(record) > 0);
+	image.scan_size = 10;
+	CHECK(baseline_decode_recorded(recording, &image, &rest, 1, record,
+				       planes) == -ENOTSUP);
+	CHECK(!strcmp(baseline_message(recording),
+		      "an index of another file"));
 	free(record);
 	free(jpeg.bytes);
 }
@@ -305,6 +326,13 @@ static void another_scan_is_noticed(void)
 
 	scan.size--;
 	CHECK(!entry_record_is_of(record, &scan));
+	/* Even if the hash is the same by intent. */
+	CHECK(record->size == image.scan_size);
+	record->size--;
+	scan.size++;
+	CHECK(!entry_record_is_of(record, &scan));
+	record->size++;
+	CHECK(entry_record_is_of(record, &scan));
 	kind.quality = 89;
 	another = encode(&kind);
 	CHECK(!baseline_header(plain, another.bytes, another.size, &other));
@@ -331,6 +359,7 @@ int main(void)
 	entries_of_all_sizes_are_kept();
 	an_index_is_kept();
 	a_hostile_index_is_not_kept();
+	no_entry_leads_past_the_end();
 	another_scan_is_noticed();
 	baseline_close(plain);
 	baseline_close(recording);

@@ -189,7 +189,7 @@ static void add_index(struct jpeg *jpeg)
 	struct jpeg with;
 
 	CHECK(!codec_indexer_open(&indexer));
-	CHECK(!codec_index(indexer, jpeg->bytes, jpeg->size, 4, &with.bytes,
+	CHECK(!codec_index(indexer, jpeg->bytes, jpeg->size, 8, &with.bytes,
 			   &with.size));
 	codec_indexer_close(indexer);
 	free(jpeg->bytes);
