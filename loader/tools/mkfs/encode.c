@@ -158,7 +158,7 @@ void encoder_close(struct encoder *e)
 static int refuse_image(struct encoded *out, int error, const char *why)
 {
 	out->status = error;
-	out->fatal = error == -ENOMEM;
+	out->fatal = error == -ENOMEM || error == -ELIBACC;
 	snprintf(out->why, sizeof(out->why), "%s", why);
 	return error;
 }

@@ -74,7 +74,7 @@ int picture_reserve(struct picture_decoder *d, uint32_t width, uint32_t height,
 
 /*
  * Loads a library that takes long to load and that few files need, at the first
- * file that needs it. It stays loaded. -ENOTSUP: it is not installed.
+ * file that needs it. It stays loaded. -ELIBACC: it is not installed.
  */
 int picture_load(struct picture_decoder *d, const char *library,
 		 const struct library_symbol *symbols, size_t n,

@@ -84,12 +84,12 @@ int picture_load(struct picture_decoder *d, const char *library,
 	const char *missing;
 
 	if (!loaded)
-		return picture_refuse(d, -ENOTSUP,
+		return picture_refuse(d, -ELIBACC,
 				      "install the package of %s: %.100s",
 				      library, library_error());
 	missing = library_fill(loaded, symbols, n, functions);
 	if (missing)
-		return picture_refuse(d, -ENOTSUP, "%s has no %s", library,
+		return picture_refuse(d, -ELIBACC, "%s has no %s", library,
 				      missing);
 	return 0;
 }
