@@ -740,8 +740,9 @@ void zerocopy_client_close(struct zerocopy_client *l)
 
 	if (!l)
 		return;
-	disconnect(l->fd);
 	pthread_mutex_lock(&l->lock);
+	/* Another thread may be releasing a batch, through this socket. */
+	disconnect(l->fd);
 	l->fd = -1;
 	l->connection++;
 	l->is_closed = true;

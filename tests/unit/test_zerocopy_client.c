@@ -578,6 +578,42 @@ static void a_kept_batch_outlives_the_client(void)
 	server_close(&s);
 }
 
+struct release {
+	struct zerocopy_client *client;
+	struct mapped *mapped;
+};
+
+static void *run_release(void *arg)
+{
+	const struct release *r = arg;
+
+	zerocopy_client_release(r->client, r->mapped);
+	return NULL;
+}
+
+/* The release must use no socket that the close has closed, which the thread
+   sanitizer reports. */
+static void a_thread_releases_while_another_closes(void)
+{
+	struct zerocopy_client *l;
+	struct acquired kept;
+	struct release release;
+	struct server s;
+	pthread_t thread;
+
+	server_open(&s);
+	s.may_keep = true;
+	l = connect_to(&s);
+	kept = acquire(&s, l);
+	CHECK(zerocopy_client_keep(l, kept.mapped));
+	release = (struct release){ l, kept.mapped };
+	CHECK(!pthread_create(&thread, NULL, run_release, &release));
+	usleep(10000);
+	zerocopy_client_close(l);
+	pthread_join(thread, NULL);
+	server_close(&s);
+}
+
 /* The child must not see the batches that follow in this memory. */
 static void a_forked_child_has_a_copy(void)
 {
@@ -707,6 +743,7 @@ int main(void)
 	a_daemon_short_of_memory_gets_it_back();
 	a_kept_batch_is_not_delivered_again();
 	a_kept_batch_outlives_the_client();
+	a_thread_releases_while_another_closes();
 	a_forked_child_has_a_copy();
 	a_forked_child_keeps_nothing();
 	a_daemon_of_another_user_is_refused();
