@@ -31,13 +31,13 @@ static struct buffer make(int value, unsigned filled)
 	return b;
 }
 
+/* Compares neighbors, because a loop is slow with the thread sanitizer. */
 static bool has(const struct buffer *b, unsigned from, unsigned to, int value)
 {
-	for (size_t i = (size_t)from * UNIT; i < (size_t)to * UNIT; i++) {
-		if (b->bytes[i] != value)
-			return false;
-	}
-	return true;
+	const uint8_t *bytes = b->bytes + (size_t)from * UNIT;
+	size_t size = (size_t)(to - from) * UNIT;
+
+	return bytes[0] == value && !memcmp(bytes, bytes + 1, size - 1);
 }
 
 static void an_end_moves_without_a_copy(void)
