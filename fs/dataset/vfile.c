@@ -149,17 +149,51 @@ static int read_strided(const struct vfile *file, const struct segment *s,
 	return r;
 }
 
-static int read_segment(const struct vfile *file, struct ranges *ranges,
+/* Writes bytes of a segment that come from no file. False: they do. */
+static bool fill_segment(const struct segment *s, void *buf, size_t size,
+			 uint64_t skip)
+{
+	if (s->kind == SEGMENT_LITERAL)
+		memcpy(buf, (const char *)s->literal + skip, size);
+	else if (s->kind == SEGMENT_ZERO)
+		memset(buf, 0, size);
+	else
+		return false;
+	return true;
+}
+
+/* Reads bytes of a segment, from byte `skip` on. 0 or -errno. */
+typedef int segment_fn(void *arg, const struct vfile *file,
+		       const struct segment *s, void *buf, size_t size,
+		       uint64_t skip);
+
+/* Reads [off, end) of the file, which is inside, segment by segment. */
+static int each_segment(const struct vfile *file, void *buf, uint64_t off,
+			uint64_t end, segment_fn *read, void *arg)
+{
+	struct segment s;
+	uint64_t skip, n;
+	int r = 0;
+
+	for (uint64_t at = off; at < end && !r; at += n) {
+		void *to = (char *)buf + (at - off);
+
+		file->segment_at(file, at, &s);
+		skip = at - s.start;
+		n = min_u64(s.size - skip, end - at);
+		if (!fill_segment(&s, to, n, skip))
+			r = read(arg, file, &s, to, n, skip);
+	}
+	return r;
+}
+
+static int read_segment(void *arg, const struct vfile *file,
 			const struct segment *s, void *buf, size_t size,
 			uint64_t skip)
 {
+	struct ranges *ranges = arg;
+
 	switch (s->kind) {
-	case SEGMENT_LITERAL:
-		memcpy(buf, (const char *)s->literal + skip, size);
-		return 0;
-	case SEGMENT_ZERO:
-		memset(buf, 0, size);
-		return 0;
 	case SEGMENT_STRIDED:
 		return read_strided(file, s, buf, size, skip);
 	case SEGMENT_RANGE:
@@ -169,17 +203,17 @@ static int read_segment(const struct vfile *file, struct ranges *ranges,
 	case SEGMENT_MADE:
 		s->make(file, s, skip, buf, size);
 		return 0;
+	default:
+		return -EINVAL;
 	}
-	return -EINVAL;
 }
 
 ssize_t vfile_read(const struct vfile *file, void *buf, size_t size,
 		   uint64_t off, vfile_failed *failed, void *arg)
 {
 	struct ranges ranges;
-	struct segment s;
-	uint64_t end, skip, n;
-	int r = 0, collected;
+	uint64_t end;
+	int r, collected;
 
 	if (off >= file->size)
 		return 0;
@@ -189,13 +223,7 @@ ssize_t vfile_read(const struct vfile *file, void *buf, size_t size,
 	ranges.failed = failed;
 	ranges.arg = arg;
 	source_wait_init(&ranges.wait);
-	for (uint64_t at = off; at < end && !r; at += n) {
-		file->segment_at(file, at, &s);
-		skip = at - s.start;
-		n = min_u64(s.size - skip, end - at);
-		r = read_segment(file, &ranges, &s, (char *)buf + (at - off), n,
-				 skip);
-	}
+	r = each_segment(file, buf, off, end, read_segment, &ranges);
 	collected = collect_ranges(&ranges);
 	source_wait_fini(&ranges.wait);
 	if (!r)
@@ -203,43 +231,25 @@ ssize_t vfile_read(const struct vfile *file, void *buf, size_t size,
 	return r ? r : (ssize_t)(end - off);
 }
 
-static int read_segment_cached(const struct vfile *file,
+static int read_segment_cached(void *arg, const struct vfile *file,
 			       const struct segment *s, void *buf, size_t size,
 			       uint64_t skip)
 {
-	switch (s->kind) {
-	case SEGMENT_LITERAL:
-		memcpy(buf, (const char *)s->literal + skip, size);
-		return 0;
-	case SEGMENT_ZERO:
-		memset(buf, 0, size);
-		return 0;
-	case SEGMENT_RANGE:
-		if (s->is_payload && file->ds->payloads)
-			return -EAGAIN;
-		return source_read_cached(file->ds->source, buf, size,
-					  s->off + skip);
-	default:
+	(void)arg;
+	if (s->kind != SEGMENT_RANGE || (s->is_payload && file->ds->payloads))
 		return -EAGAIN;
-	}
+	return source_read_cached(file->ds->source, buf, size, s->off + skip);
 }
 
 ssize_t vfile_read_cached(const struct vfile *file, void *buf, size_t size,
 			  uint64_t off)
 {
-	struct segment s;
-	uint64_t end, skip, n;
-	int r = 0;
+	uint64_t end;
+	int r;
 
 	if (off >= file->size)
 		return 0;
 	end = off + min_u64(size, file->size - off);
-	for (uint64_t at = off; at < end && !r; at += n) {
-		file->segment_at(file, at, &s);
-		skip = at - s.start;
-		n = min_u64(s.size - skip, end - at);
-		r = read_segment_cached(file, &s, (char *)buf + (at - off), n,
-					skip);
-	}
+	r = each_segment(file, buf, off, end, read_segment_cached, NULL);
 	return r ? -EAGAIN : (ssize_t)(end - off);
 }
