@@ -292,18 +292,23 @@ static struct row_entries entries_of(const struct entropy_scan *scan,
 }
 
 /* The end of the bytes of the MCU before an entry, which may share its last
-   byte. */
+   byte. NULL: of the last MCU. */
 static size_t end_before(const struct entry *entry, size_t scan_size)
 {
+	if (!entry)
+		return scan_size;
 	return (size_t)min_u64((uint64_t)entry->byte + 2, scan_size);
 }
 
-/* Decodes the wanted MCUs of row y from an entry, MCU `mcu` of the row. */
+/* Decodes the wanted MCUs of row y from an entry, MCU `mcu` of the row, up to the
+   next one that is not needed. */
 static const char *decode_row(struct baseline *b,
 			      const struct baseline_image *image,
-			      const struct entry *entry, size_t end,
-			      uint32_t mcu, uint32_t y)
+			      const struct entry *entry,
+			      const struct entry *next, uint32_t mcu,
+			      uint32_t y)
 {
+	size_t end = end_before(next, image->scan_size);
 	const struct entropy_scan *scan = &b->scan;
 	struct entropy_run run = {
 		.bytes = b->data.p,
@@ -340,13 +345,12 @@ static const char *decode_rows(struct baseline *b,
 	for (uint32_t i = 0; i < b->scan.height; i++) {
 		uint32_t y = b->scan.y + i;
 		struct row_entries row = entries_of(&b->scan, index->step, y);
-		size_t end = image->scan_size;
-		const char *bad;
+		const struct entry *entries = index->entries;
+		const char *bad =
+			decode_row(b, image, &entries[row.first],
+				   row.end < index->n ? &entries[row.end] : NULL,
+				   row.mcu, y);
 
-		if (row.end < index->n)
-			end = end_before(&index->entries[row.end], end);
-		bad = decode_row(b, image, &index->entries[row.first], end,
-				 row.mcu, y);
 		if (bad)
 			return bad;
 	}
@@ -464,15 +468,12 @@ static const char *decode_known(struct baseline *b,
 				const struct entry_record *record, uint32_t y)
 {
 	struct row_entries row = entries_of(&b->scan, record->step, y);
-	struct entry first = entry_record_at(record, row.first);
-	size_t end = image->scan_size;
+	struct entry first = entry_record_at(record, row.first), next;
+	bool is_last = row.end >= record->count;
 
-	if (row.end < record->count) {
-		struct entry next = entry_record_at(record, row.end);
-
-		end = end_before(&next, end);
-	}
-	return decode_row(b, image, &first, end, row.mcu, y);
+	if (!is_last)
+		next = entry_record_at(record, row.end);
+	return decode_row(b, image, &first, is_last ? NULL : &next, row.mcu, y);
 }
 
 /*

@@ -46,14 +46,14 @@ size_t entry_record_size(const struct entry_scan *scan)
 /* Words at equal distances, from the first to the last. */
 static uint64_t hash_of(const struct entry_scan *scan)
 {
-	uint64_t words[HASHED_WORDS + 1] = { scan->size };
+	uint64_t words[HASHED_WORDS] = { 0 };
 	size_t last = scan->size - min_u64(scan->size, sizeof(uint64_t));
 
 	for (size_t i = 0; i < HASHED_WORDS; i++)
-		memcpy(&words[i + 1],
+		memcpy(&words[i],
 		       scan->bytes + last * i / (HASHED_WORDS - 1),
 		       min_u64(scan->size, sizeof(uint64_t)));
-	return rng_key(words, HASHED_WORDS + 1);
+	return rng_key(words, HASHED_WORDS);
 }
 
 void entry_record_init(struct entry_record *record,

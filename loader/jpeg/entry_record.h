@@ -4,7 +4,8 @@
  * of the same image skip what they do not need (entry_index.h). A record has
  * the entries of the rows of MCUs that were decoded without an error, and grows
  * when a crop reaches further down. Therefore skipped data is intact, and
- * damage is found as without a record.
+ * damage is found as without a record. If the JPEG contains an index, the record
+ * has its entries instead, and skips what a crop by the index skips.
  *
  * A record lies in memory of the caller. Any number of threads may read and
  * extend one record, without locks: one thread at a time adds entries, and the
@@ -21,7 +22,7 @@
 #include "loader/jpeg/entry_index.h"
 
 struct entry_record {
-	uint64_t hash; /* of the scan's size and some of its bytes */
+	uint64_t hash; /* of some bytes of the scan */
 	uint32_t size; /* of the scan: no entry is past its end */
 	uint32_t mcus_across;
 	uint32_t mcus_down;
