@@ -260,17 +260,23 @@ static void print_throughput(const struct bench *b)
 	       1e-9 * (double)throughput.wait_ns);
 }
 
+/* A line about samples in memory; `decimals` of the MiB in use. */
+static void print_kept(const char *what, uint64_t samples, uint64_t used,
+		       int decimals, uint64_t size, uint64_t hits)
+{
+	printf("%-14s %llu samples in %.*f of %.0f MiB, %llu hits\n", what,
+	       (unsigned long long)samples, decimals,
+	       (double)used / (1 << 20), (double)size / (1 << 20),
+	       (unsigned long long)hits);
+}
+
 static void print_cached(const struct bench *b)
 {
-	struct beton_image_cache_stats cache;
+	struct beton_image_cache_stats s;
 
-	beton_loader_image_cache(b->loader, &cache);
-	if (cache.size)
-		printf("image cache    %llu samples in %.0f of %.0f MiB, %llu hits\n",
-		       (unsigned long long)cache.samples,
-		       (double)cache.used / (1 << 20),
-		       (double)cache.size / (1 << 20),
-		       (unsigned long long)cache.hits);
+	beton_loader_image_cache(b->loader, &s);
+	if (s.size)
+		print_kept("image cache", s.samples, s.used, 0, s.size, s.hits);
 }
 
 static struct beton_entry_points_stats entries_of(const struct bench *b)
@@ -286,11 +292,8 @@ static void print_entries(const struct bench *b)
 	struct beton_entry_points_stats s = entries_of(b);
 
 	if (s.samples)
-		printf("entry points   %llu samples in %.1f of %.0f MiB, %llu hits\n",
-		       (unsigned long long)s.samples,
-		       (double)s.used / (1 << 20),
-		       (double)s.capacity / (1 << 20),
-		       (unsigned long long)s.hits);
+		print_kept("entry points", s.samples, s.used, 1, s.capacity,
+			   s.hits);
 }
 
 static void print_human(struct bench *b)
