@@ -45,6 +45,7 @@ struct slot {
 	bool abandoned;	  /* another process may still read it */
 	bool is_prefetch; /* no reader has requested it yet */
 	bool is_begun;	  /* its reader will request more of it */
+	uint64_t read;	  /* bytes that readers got, modulo its size */
 	int64_t since;	  /* milliseconds: when it was last touched */
 	int64_t cost;	  /* milliseconds that collating it took */
 };
@@ -476,12 +477,20 @@ uint64_t slot_capacity(const struct slot *slot)
 	return slot->piece->capacity;
 }
 
-static void put(struct slot *slot, bool is_begun)
+/* Adds a piece that a reader got. Pieces end in any order, because the kernel
+   requests some at once, and the last ones possibly after slots_leave(). */
+static bool add_read(struct slot *slot, uint64_t bytes)
+{
+	slot->read = (slot->read + bytes) % slot->batch->vfile.size;
+	return slot->read;
+}
+
+static void put(struct slot *slot, uint64_t bytes)
 {
 	struct slots *s = slot->slots;
 
 	scoped_lock(&s->lock);
-	slot->is_begun = is_begun;
+	slot->is_begun = bytes && add_read(slot, bytes);
 	if (--slot->refs)
 		return;
 	slot->since = clock_coarse_ms();
@@ -496,13 +505,13 @@ static void put(struct slot *slot, bool is_begun)
 void slot_put(struct slot **slot)
 {
 	if (*slot)
-		put(steal(*slot), false);
+		put(steal(*slot), 0);
 }
 
-void slot_put_begun(struct slot **slot)
+void slot_put_read(struct slot **slot, uint64_t bytes)
 {
 	if (*slot)
-		put(steal(*slot), true);
+		put(steal(*slot), bytes);
 }
 
 void slots_leave(struct slots *s, const struct batch *batch)

@@ -92,12 +92,13 @@ uint64_t slot_capacity(const struct slot *slot);
 /* Drops the reference and clears the caller's pointer; takes NULL. */
 void slot_put(struct slot **slot);
 /*
- * Like slot_put(), if the reader will soon request the rest. Until then the
- * slot keeps its batch. If slots are few, this lets some readers finish;
- * otherwise each would take the slot of another.
+ * Like slot_put(), if a reader got `bytes` of the batch. It will soon request the
+ * rest, unless readers have got all of it. Until then the slot keeps its batch. If
+ * slots are few, this lets some readers finish; otherwise each would take the slot
+ * of another.
  */
-void slot_put_begun(struct slot **slot);
-/* Reverts slot_put_begun(): a reader of the batch will not request the rest. */
+void slot_put_read(struct slot **slot, uint64_t bytes);
+/* Reverts slot_put_read(): a reader of the batch will not request the rest. */
 void slots_leave(struct slots *slots, const struct batch *batch);
 /* Like slot_put(), if another process may still read the memory. It holds no
    other batch until that process has unmapped it. */

@@ -541,14 +541,13 @@ static void read_slot(const struct request *q, struct open_file *f, size_t size,
 	/* Count it before the reader can read the statistics. */
 	if (!r)
 		job_add(f->job, f->way, 0, size);
-	if (r)
+	if (r) {
 		reply_error(q, r);
-	else
-		reply_bytes(q, (const char *)slot_bytes(slot) + off, size);
-	if (!r && off + size < batch->vfile.size)
-		slot_put_begun(&slot);
-	else
 		slot_put(&slot);
+		return;
+	}
+	reply_bytes(q, (const char *)slot_bytes(slot) + off, size);
+	slot_put_read(&slot, size);
 }
 
 static void read_vfile(const struct request *q, const struct vfile *vfile,

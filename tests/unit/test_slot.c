@@ -559,8 +559,8 @@ static void begin(struct fixture *f, unsigned i)
 {
 	struct slot *none = NULL, *slot = get(f, i);
 
-	slot_put_begun(&none);
-	slot_put_begun(&slot);
+	slot_put_read(&none, 1);
+	slot_put_read(&slot, 1);
 	CHECK(!slot);
 }
 
@@ -629,6 +629,26 @@ static void a_reader_that_leaves_early_is_not_waited_for(void)
 	tear_down(&f);
 }
 
+/* The reply to its last request can be there before those to earlier ones, and
+   it closes the file before they are done. */
+static void pieces_may_end_in_any_order(void)
+{
+	struct slot *first, *last;
+	struct fixture f;
+
+	set_up(&f, 2 * MIB, true, MIB);
+	for (int i = 0; i < 3; i++) {
+		first = get(&f, 0);
+		last = get(&f, 0);
+		slot_put_read(&last, MIB - 1);
+		slots_leave(f.slots, f.batches[0]);
+		slot_put_read(&first, 1);
+		CHECK(!slots_prepare(f.slots, f.batches[1]));
+		touch(&f, 1);
+	}
+	tear_down(&f);
+}
+
 static void a_reader_that_stops_holds_no_reader_up(void)
 {
 	struct fixture f;
@@ -663,6 +683,7 @@ int main(void)
 	begun_slots_wait_for_their_reader();
 	expensive_slots_stay_longer();
 	a_reader_that_leaves_early_is_not_waited_for();
+	pieces_may_end_in_any_order();
 	a_reader_that_stops_holds_no_reader_up();
 	return 0;
 }
