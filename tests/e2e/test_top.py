@@ -357,8 +357,9 @@ def test_a_daemon_that_is_killed(data, daemon, terminal):
 def test_a_daemon_that_does_not_answer(data, daemon, terminal):
     """If the user quits, beton top does not wait for the daemon."""
     d = daemon(data.path)
-    # To look for leaks it would wait for the thread that waits.
-    t = terminal(d.where, ASAN_OPTIONS="detect_leaks=0")
+    # To look for leaks it would wait for the thread that waits. The daemon stops
+    # between two readings: a process whose request it has taken cannot end.
+    t = terminal(d.where, "--interval", "2", ASAN_OPTIONS="detect_leaks=0")
     d.process.send_signal(signal.SIGSTOP)
     try:
         t.wait_for(rb"the mount does not answer")
