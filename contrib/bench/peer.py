@@ -91,6 +91,8 @@ def betonfs(o):
 
 
 def ffcv(o):
+    if o.workers > (os.cpu_count() or 1):   # Numba refuses it otherwise
+        os.environ["NUMBA_NUM_THREADS"] = str(o.workers)
     import numpy as np
     import torch
     from ffcv.fields.decoders import (IntDecoder,

@@ -116,8 +116,9 @@ def test_every_case_has_a_table(file, tmp_path, stand_in):
                  python=stand_in)
     found = tables(done.stdout)
     assert list(found) == ["The main process, warm page cache:",
-                           "1 worker, warm page cache:"]
-    main, one = found.values()
+                           "1 worker, warm page cache:",
+                           "images/s, medians:", "CPU us/image, medians:"]
+    main, one, rates, cpu = found.values()
     for loader in ("betonfs.Loader", "FFCV", "DALI, on the CPU"):
         assert main[loader][0] == "always decodes in threads of its own"
     assert one["FFCV"][0] == "failed: RuntimeError: this / that"
@@ -126,6 +127,11 @@ def test_every_case_has_a_table(file, tmp_path, stand_in):
     assert one["DALI, on the CPU"][5] == "46 of 48"
     assert re.fullmatch(r"[\d.]+ \([\d.]+ to [\d.]+\)",
                         one["DALI, on the CPU"][3])
+    assert rates["workers, page cache"] == ["0, warm", "1, warm"]
+    for overview, at in ((rates, 0), (cpu, 1)):
+        assert overview["FFCV"] == ["", ""]
+        assert overview["betonfs.Loader"] == \
+            ["", one["betonfs.Loader"][at].split(" ")[0]]
     assert "betonfs 0." in done.stdout.splitlines()[-1]
     words = [e.text for e in ET.parse(tmp_path / "p.svg").iter()
              if e.tag.endswith("text")]
@@ -137,7 +143,7 @@ def test_images_come_from_the_disk_if_the_cache_is_cold(file, tmp_path):
     if not is_on_a_disk(tmp_path):
         pytest.skip("no disk")
     done = peers(file, "--cold", "--times=30", f"--work={tmp_path}")
-    warm, cold = tables(done.stdout).values()
+    warm, cold, *_ = tables(done.stdout).values()
     assert "read from the disk" not in warm[""]
     at = cold[""].index("read from the disk")
     # Batches that were made in advance did not come from there.
