@@ -47,7 +47,7 @@ static const struct evidence evidence = {
 		   .rate = 700,
 		   .rate_is_guess = true,
 		   .gpu_busy = -1 },
-	.ranks = { { 3, 2.5, 0.75 } },
+	.ranks = { { .rank = 3, .rate = 2.5, .ready = 0.75 } },
 	.num_ranks = 1,
 	.notes = { "1 < 2" },
 	.num_notes = 1,
