@@ -78,12 +78,22 @@ static pthread_mutex_t clients_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct zerocopy_client *clients;
 static pthread_once_t handles_forks = PTHREAD_ONCE_INIT;
 
-/* Makes all pages private to this process. The write changes nothing, and no
-   write of another thread gets lost. */
+/* Writes what is there already, and no write of another thread gets lost. A
+   compiler may make a mere load of an atomic addition of 0, as clang does. */
+static void write_same(uint8_t *at)
+{
+	uint8_t byte = __atomic_load_n(at, __ATOMIC_RELAXED);
+
+	while (!__atomic_compare_exchange_n(at, &byte, byte, true,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+/* Makes all pages private to this process. */
 static void copy_pages(const struct mapped *mapped)
 {
 	for (uint64_t at = 0; at < mapped->capacity; at += PAGE)
-		__atomic_fetch_or(mapped->bytes + at, 0, __ATOMIC_RELAXED);
+		write_same(mapped->bytes + at);
 	madvise(mapped->bytes, mapped->capacity, MADV_DOFORK);
 }
 
