@@ -40,9 +40,9 @@ enum {
 static const char *why_not_for(const struct transport_options *o)
 {
 	if (o->single_thread)
-		return "-s serves all requests with one thread";
+		return "-s serves all requests with one thread: leave out -s to use io_uring";
 	if (o->debug)
-		return "-d prints requests, which come through libfuse then";
+		return "-d prints requests, which come through libfuse then: leave out -d to use io_uring";
 	return NULL;
 }
 
@@ -117,8 +117,9 @@ int transport_open(struct transport *t, const struct transport_options *o)
 		return give_up(t, "-o io_uring=off");
 	t->is_demanded = o->wanted && !strcmp(o->wanted, "on");
 	why = why_not_for(o);
-	if (!why)
-		why = why_not_in_kernel();
+	if (why)
+		return give_up(t, why) ? -EINVAL : 0;
+	why = why_not_in_kernel();
 	if (!why)
 		why = open_rings(t);
 	if (why)

@@ -45,8 +45,9 @@ struct transport {
 };
 
 /* Opens the rings, or notes why there are none. Call it before the sandbox is
-   entered, after the last fork. -ENOTSUP: -o io_uring=on cannot be met, which
-   is logged. */
+   entered, after the last fork. If -o io_uring=on cannot be met, logs why and
+   returns -EINVAL, because of another option, or -ENOTSUP, because of the
+   system. */
 int transport_open(struct transport *transport,
 		   const struct transport_options *options);
 

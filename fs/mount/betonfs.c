@@ -393,7 +393,14 @@ static int choose_transport(struct daemon *d)
 		.log = &d->log,
 	};
 
-	return transport_open(&d->transport, &options) ? EXIT_SYSTEM : EXIT_OK;
+	switch (transport_open(&d->transport, &options)) {
+	case 0:
+		return EXIT_OK;
+	case -EINVAL:
+		return EXIT_USAGE;
+	default:
+		return EXIT_SYSTEM;
+	}
 }
 
 static int serve(struct daemon *d)

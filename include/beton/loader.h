@@ -58,9 +58,10 @@
  * epochs cheap. The loader changes them by itself. Each batch has its own
  * shapes.
  *
- * Threads: you may call beton_loader_release(), beton_loader_stats() and
- * beton_loader_set_callback() from any thread, at any time before close. Call
- * the other functions from one thread at a time. The loader's threads call the
+ * Threads: You may call beton_loader_release(), beton_loader_stats(),
+ * beton_loader_set_callback(), beton_loader_entry_points() and
+ * beton_loader_makers() from any thread, at any time before close. Call the
+ * other functions from one thread at a time. The loader's threads call the
  * batch callback and the log callback.
  */
 #ifndef BETON_LOADER_H
@@ -757,12 +758,16 @@ struct beton_entry_points_stats {
 /*
  * Reports how many entry points the loader keeps and uses, from any thread.
  *
- *   out   set out->size; receives the figures, of all outputs together
+ * The figures are those of all outputs together: `capacity` and `used` are in
+ * bytes, `samples` is the number of images that have entry points, and `hits`
+ * that of images decoded with them since open. If `used` is close to
+ * `capacity`, the loader keeps no entry points of further images.
+ *
+ *   out   receives the figures; before the call, set out->size to
+ *         sizeof(*out)
  *
  * Returns 0, or
  *   -EINVAL   out->size is not set
- *
- * If `used` is close to `capacity`, the loader keeps none of other images.
  */
 BETON_API int
 beton_loader_entry_points(const struct beton_loader *loader,

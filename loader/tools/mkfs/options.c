@@ -51,7 +51,7 @@ static const struct option_row rows[] = {
 		  "faster" },
 	{ "check", .kind = OPTION_FLAG, AT(recipe.check),
 	  .help = "With --mode=keep, decode each file completely, to find "
-		  "damaged pixels too" },
+		  "errors in its data, too" },
 	{ "smart-threshold", .kind = OPTION_SIZE, AT(recipe.smart_threshold),
 	  .max = UINT64_MAX, .argument = "SIZE",
 	  .help = "With --mode=smart, store images of more than SIZE bytes "

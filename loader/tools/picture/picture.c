@@ -76,6 +76,20 @@ int picture_reserve(struct picture_decoder *d, uint32_t width, uint32_t height,
 	return 0;
 }
 
+/* Debian names the package of libx.so.1 libx1. */
+static int refuse_without(struct picture_decoder *d, const char *library)
+{
+	static const char infix[] = ".so.";
+	const char *at = strstr(library, infix);
+	int n = at ? (int)(at - library) : (int)strlen(library);
+
+	return picture_refuse(
+		d, -ELIBACC,
+		"install %s, package %.*s%s of Debian and Ubuntu: %.100s",
+		library, n, library, at ? at + strlen(infix) : "",
+		library_error());
+}
+
 int picture_load(struct picture_decoder *d, const char *library,
 		 const struct library_symbol *symbols, size_t n,
 		 void *functions)
@@ -84,9 +98,7 @@ int picture_load(struct picture_decoder *d, const char *library,
 	const char *missing;
 
 	if (!loaded)
-		return picture_refuse(d, -ELIBACC,
-				      "install the package of %s: %.100s",
-				      library, library_error());
+		return refuse_without(d, library);
 	missing = library_fill(loaded, symbols, n, functions);
 	if (missing)
 		return picture_refuse(d, -ELIBACC, "%s has no %s", library,
