@@ -609,9 +609,10 @@ int stream_slot(struct stream *stream, struct batch *batch, struct slot **out)
 	return get_slot(stream->engine, batch, out);
 }
 
-void stream_leave(struct stream *stream, const struct batch *batch)
+void stream_leave(struct stream *stream, const struct batch *batch,
+		  struct slot_reader *reader)
 {
-	slots_leave(stream->engine->slots, batch);
+	slots_leave(stream->engine->slots, batch, reader);
 }
 
 /* --- streams --- */

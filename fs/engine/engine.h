@@ -183,6 +183,7 @@ bool stream_ready(struct stream *stream, const struct batch *batch);
 /* Collates the batch into a shared slot and waits for it. */
 int stream_slot(struct stream *stream, struct batch *batch, struct slot **out);
 /* Like slots_leave(). */
-void stream_leave(struct stream *stream, const struct batch *batch);
+void stream_leave(struct stream *stream, const struct batch *batch,
+		  struct slot_reader *reader);
 
 #endif

@@ -44,8 +44,8 @@ struct slot {
 	uint64_t marks;	  /* which samples could not be read; 0: none */
 	bool abandoned;	  /* another process may still read it */
 	bool is_prefetch; /* no reader has requested it yet */
-	bool is_begun;	  /* its reader will request more of it */
-	uint64_t read;	  /* bytes that readers got, modulo its size */
+	unsigned begun;	  /* readers that will request more of it */
+	uint64_t number;  /* from 1, never used again */
 	int64_t since;	  /* milliseconds: when it was last touched */
 	int64_t cost;	  /* milliseconds that collating it took */
 };
@@ -56,6 +56,7 @@ struct slots {
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t filled;
 	struct slot *list;
+	uint64_t numbers; /* of slots, used so far */
 	uint64_t collated, prefetched, shared, wasted;
 	struct line line; /* of readers without memory; has its own lock */
 };
@@ -82,7 +83,7 @@ static bool is_between_pieces(const struct slot *slot, int64_t now)
 
 	if (wait > BEGUN_MS_MAX)
 		wait = BEGUN_MS_MAX;
-	return slot->is_begun && now - slot->since <= wait;
+	return slot->begun && now - slot->since <= wait;
 }
 
 /* Returns whether the slot is not held, and not between two pieces of a
@@ -352,6 +353,7 @@ static struct slot *take_slot(struct slots *s, struct batch *batch,
 		slot->slots = s;
 		slot->batch = batch;
 		slot->is_prefetch = is_prefetch;
+		slot->number = ++s->numbers;
 	}
 	DL_APPEND(s->list, slot);
 	slot->refs++;
@@ -477,20 +479,27 @@ uint64_t slot_capacity(const struct slot *slot)
 	return slot->piece->capacity;
 }
 
-/* Adds a piece that a reader got. Pieces end in any order, because the kernel
-   requests some at once, and the last ones possibly after slots_leave(). */
-static bool add_read(struct slot *slot, uint64_t bytes)
+/* Counts bytes, because pieces end in any order: the kernel requests some at
+   once. */
+void slot_note_read(struct slot *slot, struct slot_reader *reader,
+		    uint64_t bytes)
 {
-	slot->read = (slot->read + bytes) % slot->batch->vfile.size;
-	return slot->read;
+	scoped_lock(&slot->slots->lock);
+	if (reader->slot != slot->number)
+		slot->begun++;
+	reader->slot = slot->number;
+	reader->bytes += bytes;
+	if (reader->bytes < slot->batch->vfile.size)
+		return;
+	*reader = (struct slot_reader){ 0 };
+	slot->begun--;
 }
 
-static void put(struct slot *slot, uint64_t bytes)
+static void put(struct slot *slot)
 {
 	struct slots *s = slot->slots;
 
 	scoped_lock(&s->lock);
-	slot->is_begun = bytes && add_read(slot, bytes);
 	if (--slot->refs)
 		return;
 	slot->since = clock_coarse_ms();
@@ -505,24 +514,21 @@ static void put(struct slot *slot, uint64_t bytes)
 void slot_put(struct slot **slot)
 {
 	if (*slot)
-		put(steal(*slot), 0);
+		put(steal(*slot));
 }
 
-void slot_put_read(struct slot **slot, uint64_t bytes)
-{
-	if (*slot)
-		put(steal(*slot), bytes);
-}
-
-void slots_leave(struct slots *s, const struct batch *batch)
+void slots_leave(struct slots *s, const struct batch *batch,
+		 struct slot_reader *reader)
 {
 	struct slot *slot;
 
 	scoped_lock(&s->lock);
 	slot = find(s, batch);
-	if (!slot || !slot->is_begun)
+	if (!slot || reader->slot != slot->number)
 		return;
-	slot->is_begun = false;
+	*reader = (struct slot_reader){ 0 };
+	if (--slot->begun)
+		return;
 	line_freed(&s->line);
 	trim_read_slots(s);
 }

@@ -91,15 +91,23 @@ uint64_t slot_id(const struct slot *slot);
 uint64_t slot_capacity(const struct slot *slot);
 /* Drops the reference and clears the caller's pointer; takes NULL. */
 void slot_put(struct slot **slot);
+/* A reader of one batch, in pieces. Initialize it to zeros; the members are
+   private. */
+struct slot_reader {
+	uint64_t slot;	/* the number of the one that waits for it; 0: none */
+	uint64_t bytes; /* that it got so far */
+};
 /*
- * Like slot_put(), if a reader got `bytes` of the batch. It will soon request the
- * rest, unless readers have got all of it. Until then the slot keeps its batch. If
- * slots are few, this lets some readers finish; otherwise each would take the slot
- * of another.
+ * Call before the reader gets `bytes` of the batch, because it may leave as soon
+ * as it has them. It will soon request the rest, unless it has got as many bytes
+ * as the batch has. Until then the slot keeps its batch. If slots are few, this
+ * lets some readers finish; otherwise each would take the slot of another.
  */
-void slot_put_read(struct slot **slot, uint64_t bytes);
-/* Reverts slot_put_read(): a reader of the batch will not request the rest. */
-void slots_leave(struct slots *slots, const struct batch *batch);
+void slot_note_read(struct slot *slot, struct slot_reader *reader,
+		    uint64_t bytes);
+/* Reverts slot_note_read(): the reader will not request the rest. */
+void slots_leave(struct slots *slots, const struct batch *batch,
+		 struct slot_reader *reader);
 /* Like slot_put(), if another process may still read the memory. It holds no
    other batch until that process has unmapped it. */
 void slot_abandon(struct slot **slot);

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "fs/engine/engine.h"
 #include "fs/memory/budget.h"
 #include "fs/metrics/jobs.h"
 #include "fs/namespace/ns.h"
@@ -21,6 +22,7 @@ struct open_file {
 	bool is_direct;	  /* bypasses the page cache */
 	bool is_begun;	  /* guarded by files.lock, like marks */
 	uint64_t marks;	  /* of the batch, when the first piece was read */
+	struct slot_reader reader;
 	struct job *job;  /* the reader of a batch; NULL: not a batch */
 	enum jobs_way way;
 };

@@ -510,7 +510,8 @@ void op_release(const struct request *q, uint64_t ino,
 		return;
 	}
 	if (f->file.stream)
-		stream_leave(f->file.stream, (struct batch *)f->file.vfile);
+		stream_leave(f->file.stream, (struct batch *)f->file.vfile,
+			     &f->reader);
 	if (f->file.stream && !(fi->flags & O_DIRECT))
 		drop_batch(ops, ino);
 	open_file_close(&ops->files, f);
@@ -538,16 +539,15 @@ static void read_slot(const struct request *q, struct open_file *f, size_t size,
 	if (!r && !open_file_marks(&q->ops->files, f, slot_marks(slot)))
 		r = -EIO;
 	size = min_u64(size, batch->vfile.size - off);
-	/* Count it before the reader can read the statistics. */
-	if (!r)
-		job_add(f->job, f->way, 0, size);
 	if (r) {
 		reply_error(q, r);
-		slot_put(&slot);
-		return;
+	} else {
+		/* Count it before the reader can read the statistics. */
+		job_add(f->job, f->way, 0, size);
+		slot_note_read(slot, &f->reader, size);
+		reply_bytes(q, (const char *)slot_bytes(slot) + off, size);
 	}
-	reply_bytes(q, (const char *)slot_bytes(slot) + off, size);
-	slot_put_read(&slot, size);
+	slot_put(&slot);
 }
 
 static void read_vfile(const struct request *q, const struct vfile *vfile,

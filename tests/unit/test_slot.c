@@ -555,24 +555,49 @@ static void the_reader_idle_for_longest_makes_room(void)
 
 /* --- in the middle of a batch --- */
 
+static void read_piece(struct fixture *f, unsigned i,
+		       struct slot_reader *reader, uint64_t bytes)
+{
+	struct slot *slot = get(f, i);
+
+	slot_note_read(slot, reader, bytes);
+	slot_put(&slot);
+}
+
 static void begin(struct fixture *f, unsigned i)
 {
-	struct slot *none = NULL, *slot = get(f, i);
+	struct slot_reader reader = { 0 };
 
-	slot_put_read(&none, 1);
-	slot_put_read(&slot, 1);
-	CHECK(!slot);
+	read_piece(f, i, &reader, 1);
+}
+
+static bool is_free(struct fixture *f)
+{
+	return !slots_prepare(f->slots, f->batches[1]);
 }
 
 static void completely_read_slots_are_evicted(void)
 {
+	struct slot_reader reader = { 0 };
 	struct fixture f;
 
 	set_up(&f, 2 * MIB, true, MIB);
-	begin(&f, 0);
-	touch(&f, 0);
-	CHECK(!slots_prepare(f.slots, f.batches[1]));
-	CHECK(stats_of(&f).collated == 2);
+	read_piece(&f, 0, &reader, 1);
+	read_piece(&f, 0, &reader, MIB - 1);
+	CHECK(is_free(&f) && stats_of(&f).collated == 2);
+	tear_down(&f);
+}
+
+/* A program may read the header of a batch file, and then all of it. */
+static void a_piece_may_be_read_twice(void)
+{
+	struct slot_reader reader = { 0 };
+	struct fixture f;
+
+	set_up(&f, 2 * MIB, true, MIB);
+	read_piece(&f, 0, &reader, 1);
+	read_piece(&f, 0, &reader, MIB);
+	CHECK(is_free(&f));
 	tear_down(&f);
 }
 
@@ -616,14 +641,15 @@ static void expensive_slots_stay_longer(void)
 
 static void a_reader_that_leaves_early_is_not_waited_for(void)
 {
+	struct slot_reader reader = { 0 };
 	struct fixture f;
 
 	set_up(&f, 2 * MIB, true, MIB);
-	slots_leave(f.slots, f.batches[0]);
+	slots_leave(f.slots, f.batches[0], &reader);
 	for (int i = 0; i < 20; i++) {
-		begin(&f, 0);
-		slots_leave(f.slots, f.batches[0]);
-		CHECK(!slots_prepare(f.slots, f.batches[1]));
+		read_piece(&f, 0, &reader, 1);
+		slots_leave(f.slots, f.batches[0], &reader);
+		CHECK(is_free(&f));
 		touch(&f, 1);
 	}
 	tear_down(&f);
@@ -633,6 +659,7 @@ static void a_reader_that_leaves_early_is_not_waited_for(void)
    it closes the file before they are done. */
 static void pieces_may_end_in_any_order(void)
 {
+	struct slot_reader reader = { 0 };
 	struct slot *first, *last;
 	struct fixture f;
 
@@ -640,12 +667,55 @@ static void pieces_may_end_in_any_order(void)
 	for (int i = 0; i < 3; i++) {
 		first = get(&f, 0);
 		last = get(&f, 0);
-		slot_put_read(&last, MIB - 1);
-		slots_leave(f.slots, f.batches[0]);
-		slot_put_read(&first, 1);
-		CHECK(!slots_prepare(f.slots, f.batches[1]));
+		slot_note_read(last, &reader, MIB - 1);
+		slot_note_read(first, &reader, 1);
+		slot_put(&last);
+		slots_leave(f.slots, f.batches[0], &reader);
+		slot_put(&first);
+		CHECK(is_free(&f));
 		touch(&f, 1);
 	}
+	tear_down(&f);
+}
+
+/* However much others have read. */
+static void each_reader_is_waited_for(void)
+{
+	struct slot_reader readers[2] = { 0 };
+	struct fixture f;
+	bool is_kept = false;
+
+	set_up(&f, 2 * MIB, true, MIB);
+	for (int i = 0; i < 20 && !is_kept; i++) {
+		read_piece(&f, 0, &readers[0], MIB / 2);
+		read_piece(&f, 0, &readers[1], MIB / 2);
+		is_kept = !is_free(&f);
+		slots_leave(f.slots, f.batches[0], &readers[0]);
+		is_kept = is_kept && !is_free(&f);
+		slots_leave(f.slots, f.batches[0], &readers[1]);
+		CHECK(is_free(&f));
+		touch(&f, 1);
+	}
+	CHECK(is_kept);
+	tear_down(&f);
+}
+
+/* The slot of its first pieces may have lost the batch since. */
+static void another_slot_waits_for_the_rest(void)
+{
+	struct slot_reader early = { 0 }, late = { 0 };
+	struct fixture f;
+
+	set_up(&f, 2 * MIB, true, MIB);
+	read_piece(&f, 0, &early, 1);
+	read_piece(&f, 0, &late, MIB / 2);
+	touch(&f, 1);
+	read_piece(&f, 0, &late, MIB / 2);
+	CHECK(is_free(&f));
+	touch(&f, 1);
+	touch(&f, 0);
+	slots_leave(f.slots, f.batches[0], &early);
+	CHECK(is_free(&f) && stats_of(&f).collated == 6);
 	tear_down(&f);
 }
 
@@ -680,10 +750,13 @@ int main(void)
 	the_slot_needed_last_is_evicted();
 	the_reader_idle_for_longest_makes_room();
 	completely_read_slots_are_evicted();
+	a_piece_may_be_read_twice();
 	begun_slots_wait_for_their_reader();
 	expensive_slots_stay_longer();
 	a_reader_that_leaves_early_is_not_waited_for();
 	pieces_may_end_in_any_order();
+	each_reader_is_waited_for();
+	another_slot_waits_for_the_rest();
 	a_reader_that_stops_holds_no_reader_up();
 	return 0;
 }
