@@ -42,8 +42,11 @@ static int report_bad(struct build *b, uint64_t i, const struct made *made)
 
 	progress_hide(&b->progress);
 	if (made->error.fatal || b->options->on_error == ON_ERROR_STOP) {
-		log_error(b->log, "%s: %s", place_of(b, i, place),
-			  made->error.why);
+		log_error(b->log, "%s: %s%s", place_of(b, i, place),
+			  made->error.why,
+			  made->error.fatal
+				  ? ""
+				  : "; --on-error=skip omits such samples");
 		return made->status;
 	}
 	b->skipped++;
