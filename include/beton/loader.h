@@ -141,9 +141,9 @@ struct beton_loader_options {
 	const char *job;
 	uint32_t workers; /* decoding threads, at most 4096; 0: one per usable
 			     CPU */
-	/* Prefetch depth in batches, at most 4096; 0: 2, or for large batches
-	   one and the beginning of another. The loader warns if these batches
-	   and one that you hold do not fit into memory. */
+	/* Prefetch depth in batches, at most 4096; 0: 2, or for batches of more
+	   than 16 MiB one and the beginning of another. The loader warns if
+	   these batches and one that you hold do not fit into memory. */
 	uint32_t prefetch;
 	uint32_t rank;
 	uint32_t world_size; /* ranks of the job; 0: 1 */
