@@ -53,8 +53,8 @@ static void print_summary(const struct build *b)
 	if (b->skipped)
 		printf(", %llu skipped", (unsigned long long)b->skipped);
 	if (ignored)
-		printf(", %llu other files ignored",
-		       (unsigned long long)ignored);
+		printf(", %llu other file%s ignored",
+		       (unsigned long long)ignored, ignored == 1 ? "" : "s");
 	putchar('\n');
 }
 
