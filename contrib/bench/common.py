@@ -4,6 +4,7 @@ import html
 import os
 import pathlib
 import random
+import shlex
 import shutil
 import statistics
 import struct
@@ -31,7 +32,8 @@ def run(*command, **more):
     done = subprocess.run([str(c) for c in command], stdin=more.pop(
         "stdin", subprocess.DEVNULL), **more)
     if done.returncode:
-        fail(f"exit status {done.returncode} of {command}")
+        fail(f"exit status {done.returncode} of "
+             f"{shlex.join(map(str, command))}")
     return done
 
 
@@ -47,6 +49,20 @@ def program(directory, name):
         fail(f"no {name} in {directory or ROOT / 'build'}: run make, or give "
              "--bin")
     return found
+
+
+def check_dataset(directory, file, pipeline):
+    """End with the message of beton unless `pipeline` can load a sample of
+    `file`."""
+    with tempfile.TemporaryDirectory(prefix="beton-bench-") as work:
+        done = subprocess.run(
+            [program(directory, "beton"), "dump", "-q", "--batches=0:1",
+             "--spec=order=sequential,batch=1", f"--pipeline={pipeline}",
+             f"--out={work}/dump", "--", file], text=True,
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    if done.returncode:
+        fail(done.stderr.strip().removeprefix("beton: ") or
+             f"{file}: exit status {done.returncode} of beton dump")
 
 
 def compiled(name, work):

@@ -7,6 +7,8 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import types
+from importlib.machinery import SourceFileLoader
 
 import pytest
 
@@ -26,7 +28,7 @@ def scaling(*args):
         [sys.executable, SCALING, "--bin", BUILD, "--rounds=1", "--epochs=2",
          "--seconds=0.2", *args], text=True, capture_output=True, timeout=180)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done
 
 
 @pytest.fixture(scope="module")
@@ -39,21 +41,23 @@ def file(tmp_path_factory):
 
 
 def test_it_measures(file):
-    found = json.loads(scaling("--json", "--workers=1,2", file))
+    found = json.loads(scaling("--json", "--workers=1,2", file).stdout)
     assert list(found["rates"]["sleeping"]) == ["1", "2"]
     assert list(found["rates"]["decoding"]) == [
         str(n + 1) for n in range(CPUS)]
     # An image takes a worker a millisecond or more.
     for n, rates in found["rates"]["sleeping"].items():
         assert 0 < rates[0] <= 1000 * int(n)
-    # More than the row of the output, which has 0.6 MB.
+    # More than the sample of the output, which has 0.6 MB.
     assert 1.2e6 < found["bytes_per_image"] < 1.4e6
     assert found["copied_per_s"] > 0
 
 
 def test_its_table_has_the_model(file):
-    out = scaling("--workers=1,3", file)
-    *_, last = out.strip().splitlines()
+    done = scaling("--workers=1,3", file)
+    assert "| rate per worker / rate of 1 worker |" in done.stdout
+    assert "scaling: round 1 of 1, sleeping, 3 workers: " in done.stderr
+    *_, last = done.stdout.strip().splitlines()
     assert last.startswith("| 3 |") and last.split(" | ")[2].strip(" |") in (
         "CPUs", "memory")
 
@@ -63,3 +67,26 @@ def test_one_worker_is_the_reference():
                           text=True, capture_output=True)
     assert done.returncode == 1
     assert "one is 1" in done.stderr
+
+
+def test_a_file_that_is_no_dataset_is_found_at_once():
+    done = subprocess.run([sys.executable, SCALING, "--bin", BUILD,
+                           "/etc/passwd"], text=True, capture_output=True,
+                          timeout=dumped.DEADLINE)
+    assert done.returncode == 1
+    assert done.stderr.startswith("scaling: /etc/passwd: not a .beton file")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_workers_do_not_make_each_other_faster(monkeypatch):
+    """A share above 1 is noise."""
+    monkeypatch.syspath_prepend(SCALING.parent)
+    module = types.ModuleType("scaling")
+    SourceFileLoader("scaling", str(SCALING)).exec_module(module)
+    found = {"rates": {"sleeping": {1: [800], 2: [1200], 4: [3600]},
+                       "decoding": {1: [1000]}},
+             "copied_per_s": 1e9, "bytes_per_image": 1}
+    assert module.predicted(found, 4) == (4000, False)
+    assert module.predicted(found, 2) == (1500, False)
+    assert module.predicted({**found, "bytes_per_image": 5e5}, 4) == \
+        (2000, True)
