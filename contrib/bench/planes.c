@@ -4,9 +4,10 @@
  *
  *   planes PASSES FILE...
  *
- * Each way decodes the same crops of all files in turn, pass by pass; a line
- * for each: the median over passes of the CPU time per file, in microseconds,
- * and how much longer the first way takes. Files without an index are left out.
+ * Each way decodes all files, pass by pass, in turns with the other ways. The
+ * table has a line per way: the median over passes of the CPU time per file, in
+ * microseconds, and the time of the first way divided by it. If the decoder of
+ * the loader cannot decode a file with entry points, the file is left out.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,8 +33,8 @@ struct file {
 	uint8_t *bytes;
 	size_t size;
 	struct rect rect;
-	struct entry_index rows; /* an entry for each row, and every eight */
-	struct entry_index eights;
+	struct entry_index rows; /* an entry point per row of MCUs */
+	struct entry_index eights; /* an entry point every 8 MCUs */
 };
 
 static struct baseline *baseline;
@@ -151,13 +152,13 @@ static const struct way {
 	const char *name;
 	void (*decode)(const struct file *f);
 } WAYS[] = {
-	{ "libjpeg-turbo, all, planes", raw },
-	{ "own, all, planes", own_raw },
-	{ "own, all, entropy decoding", own_entropy },
-	{ "libjpeg-turbo, crop, RGB", crop },
-	{ "own, crop, planes", own_crop },
-	{ "own, crop, index of rows", own_crop_rows },
-	{ "own, crop, index of 8 MCUs", own_crop_eights },
+	{ "libjpeg-turbo, whole image, to planes", raw },
+	{ "betonfs, whole image, to planes", own_raw },
+	{ "betonfs, whole image, Huffman codes only", own_entropy },
+	{ "libjpeg-turbo, crop, to RGB", crop },
+	{ "betonfs, crop, to planes", own_crop },
+	{ "betonfs, crop, entry point per MCU row", own_crop_rows },
+	{ "betonfs, crop, entry point every 8 MCUs", own_crop_eights },
 };
 
 static void read_file(const char *path, struct file *f)
@@ -257,11 +258,14 @@ static void measure(const struct file *files, size_t n, int passes)
 			us[way][pass] =
 				(double)(cpu_ns() - from) / 1e3 / (double)n;
 		}
+	printf("%zu file%s, median of %d pass%s\n%-40s %11s  %8s\n", n,
+	       n == 1 ? "" : "s", passes, passes == 1 ? "" : "es", "decoder",
+	       "CPU us/file", "speed");
 	for (size_t way = 0; way < ARRAY_LEN(WAYS); way++) {
 		qsort(us[way], (size_t)passes, sizeof(us[way][0]), compare);
 		if (!way)
 			first = us[way][passes / 2];
-		printf("%-28s %8.1f us  %5.2f\n", WAYS[way].name,
+		printf("%-40s %11.1f  %8.2f\n", WAYS[way].name,
 		       us[way][passes / 2], first / us[way][passes / 2]);
 	}
 }
@@ -275,7 +279,7 @@ int main(int argc, char **argv)
 	struct rng rng = { .key = 1 };
 
 	if (passes < 1 || passes > PASSES_MAX)
-		fail("usage", "planes PASSES FILE...");
+		fail("usage", "planes PASSES FILE..., with 1 to 1000 PASSES");
 	jpeg.err = jpeg_std_error(&error);
 	jpeg_create_decompress(&jpeg);
 	output = need(malloc(ROOM));
@@ -284,7 +288,7 @@ int main(int argc, char **argv)
 	for (int i = 2; i < argc; i++)
 		n += open_file(argv[i], &rng, &files[n]);
 	if (!n)
-		fail("usage", "no file that has an index");
+		fail("no file could be measured", "the lines above contain the reasons");
 	measure(files, n, passes);
 	return 0;
 }
