@@ -100,6 +100,8 @@ def test_missing_peers_are_reported(file, tmp_path):
     assert (case["workers"], case["cache"]) == (2, "warm")
     for name in ("ffcv", "dali", "spdl"):
         assert NOWHERE in case["peers"][name]["why"]
+        assert f"name another interpreter with --{name}" in \
+            case["peers"][name]["why"]
     ours = case["peers"]["betonfs"]
     assert ours["images_per_s"]["median"] > 0
     assert ours["cpu_us_per_image"]["median"] > 0
@@ -109,6 +111,32 @@ def test_missing_peers_are_reported(file, tmp_path):
     assert ours["images"] == ours["wanted"] == 48
     assert "betonfs.Loader" in (tmp_path / "p.svg").read_text()
     assert not list(tmp_path.glob("beton-peers-*"))
+
+
+def test_a_missing_module_names_the_option(file, tmp_path):
+    python = tmp_path / "bare"
+    python.write_text("#!/bin/sh\n"
+                      """echo '{"not_here": "No module named that"}'\n""")
+    python.chmod(0o755)
+    done = peers(file, "--only=dali", f"--dali={python}")
+    assert tables(done.stdout)["2 workers, warm page cache:"][
+        "DALI, on the CPU"][0] == \
+        "not here: No module named that; name another interpreter with --dali"
+
+
+@pytest.mark.parametrize("option, message", [
+    ("--epochs=2", "--epochs: at least 3"), ("--rounds=0", "--rounds: at least 1"),
+    ("--batch=20", "--batch: a multiple of 16, not 20")])
+def test_a_limit_is_named(file, option, message):
+    assert message in peers(file, option, code=2).stderr
+
+
+def test_the_readme_lists_the_loaders(monkeypatch):
+    monkeypatch.syspath_prepend(BENCH)
+    from peer import LOADERS
+    text = (BENCH / "README.md").read_text()
+    for name, row in LOADERS.items():
+        assert f"| `{name}` | {row.title} | `--{row.option}` |" in text
 
 
 def test_every_case_has_a_table(file, tmp_path, stand_in):
