@@ -119,6 +119,7 @@ TEXTS = [
     (T.ToTorchImage(), ""),
     (T.ToTorchImage(channels_last=False), "chw"),
     (T.Convert(torch.float16), "half"),
+    (T.Convert(torch.bfloat16), "bfloat16"),
     (T.Convert(np.float32), "float"),
     (T.Convert(torch.int16), None),
     (T.View(torch.int8), None),
@@ -204,6 +205,7 @@ CERTAIN = [
              np.linspace(0, 1, H * W).reshape(H, W), [1, 2, 9, 11], (9, 200)),
     T.NormalizeImage(MEAN, STD, np.float16),
     T.Convert(torch.float16), T.Convert(torch.float64),
+    T.Convert(torch.bfloat16),
     T.ToTorchImage(), T.ToTorchImage(channels_last=False),
 ]
 
@@ -226,6 +228,71 @@ def test_python_and_library_agree(load, op):
         # A resize in Python rounds a half now and then another way.
         most = int(isinstance(op, T.RandomResizedCrop))
         assert (a.double() - b.double()).abs().max() <= most
+
+
+class Twice(Operation):
+    """An operation of a user, on tensors."""
+
+    def generate_code(self):
+        return lambda value, _: value + value
+
+    def declare_state_and_memory(self, previous_state):
+        return replace(previous_state, jit_mode=False), None
+
+
+class Plain(Twice):
+    """An operation of a user, on arrays."""
+
+    def declare_state_and_memory(self, previous_state):
+        return replace(previous_state, jit_mode=True), None
+
+
+@pytest.mark.parametrize("where", ["library", "python"])
+@pytest.mark.parametrize("tensor", [True, False])
+def test_convert_makes_bfloat16(load, where, tensor):
+    between = [Nothing()] if where == "python" else []
+    first = [*between, T.ToTensor()] if tensor else between
+    convert = T.Convert(torch.bfloat16)
+    norm = T.NormalizeImage(MEAN, STD, np.float32)
+    image, label = [SimpleRGBImageDecoder()], [IntDecoder()]
+    loader = load([*image, *between, norm, *first, T.ToTorchImage(), convert],
+                  [*label, *first, convert, T.Squeeze()])
+    assert ("bfloat16" in loader.pipeline) == (where == "library")
+    plain = load([*image, *between, norm, T.ToTensor(), T.ToTorchImage()],
+                 [*label, T.ToTensor(), T.Squeeze()])
+    for got, want in zip(loader, plain, strict=True):
+        for a, b in zip(got, want, strict=True):
+            assert a.dtype == torch.bfloat16 and a.stride() == b.stride()
+            assert torch.equal(a, b.to(torch.bfloat16))
+
+
+def test_operations_of_users_follow_bfloat16(load):
+    ops = [SimpleRGBImageDecoder(), T.ToTensor(), T.Convert(torch.bfloat16)]
+    for (a,), (b,) in zip(load(ops), load([*ops, Twice()]), strict=True):
+        assert b.dtype == torch.bfloat16 and torch.equal(a + a, b)
+
+
+@pytest.mark.parametrize("op", [T.RandomBrightness(1, 1), Plain()])
+def test_operations_on_arrays_refuse_bfloat16(load, op):
+    loader = load([SimpleRGBImageDecoder(), T.ToTensor(),
+                   T.Convert(torch.bfloat16), op])
+    with pytest.raises(TypeError, match="put Convert.* after"):
+        next(iter(loader))
+
+
+def test_convert_takes_bfloat16_of_ml_dtypes(load):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    loader = load([SimpleRGBImageDecoder(), T.ToTensor(),
+                   T.Convert(ml_dtypes.bfloat16)])
+    assert "| bfloat16" in loader.pipeline
+    assert next(iter(loader))[0].dtype == torch.bfloat16
+    assert T.Convert(ml_dtypes.bfloat16).apply(
+        torch.ones(2), None).dtype == torch.bfloat16
+
+
+def test_normalize_refuses_bfloat16():
+    with pytest.raises(TypeError, match=r"Convert\(torch.bfloat16\)"):
+        T.NormalizeImage(MEAN, STD, torch.bfloat16)
 
 
 @pytest.mark.parametrize("op", [

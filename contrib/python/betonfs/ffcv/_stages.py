@@ -21,7 +21,7 @@ from .pipeline.allocation_query import AllocationQuery, allocate
 from .pipeline.compiler import Compiler
 from .pipeline.operation import Operation
 from .pipeline.state import State
-from .transforms._base import BuiltIn, is_ours, numpy_dtype
+from .transforms._base import BuiltIn, array_of, is_ours, numpy_dtype
 
 
 @dataclass
@@ -42,10 +42,6 @@ def state_of(value: Any) -> State:
     if isinstance(value, torch.Tensor):
         return State(False, value.device, tuple(value.shape[1:]), value.dtype)
     return State(True, torch.device("cpu"), value.shape[1:], value.dtype)
-
-
-def as_array(value: Any) -> Any:
-    return value.cpu().numpy() if isinstance(value, torch.Tensor) else value
 
 
 class _Own:
@@ -124,7 +120,7 @@ class _Own:
         state = state_of(value)
         after, query = self.op.declare_state_and_memory(state)
         if after.jit_mode:
-            value = as_array(value)
+            value = array_of(value)
         if self._code is None:
             self._code = self._prepare(after.jit_mode)
         memory = allocate(query, len(batch.ids))
@@ -213,7 +209,7 @@ class Pooled(Compiled):
         dtype = numba.np.numpy_support.as_dtype(types[0].dtype)
         like = np.empty((2, *shapes[self.names[0]]), dtype)
         value = self._after.finish(torch.from_numpy(like))
-        state = state_of(value if self._is_first else as_array(value))
+        state = state_of(value if self._is_first else array_of(value))
         return self._own.stage(numba, types, state, _view(self._after))
 
     def run(self, seed: int | None, place: int, batch: Any) -> Any:
@@ -263,7 +259,7 @@ class Stages:
     def run(self, value: Any, batch: Batch) -> Any:
         for i, op in enumerate(self.ops):
             if self.place + i in batch.done:
-                value = as_array(value)
+                value = array_of(value)
             elif isinstance(op, BuiltIn):
                 value = op.apply(value, Draws(batch.seed, batch.epoch,
                                               batch.ids, self.place + i))

@@ -17,9 +17,19 @@ from ..pipeline.operation import Operation
 from ..pipeline.state import State
 
 
+def dtype_name(dtype: Any) -> str:
+    """The name of a type of torch, NumPy or ml_dtypes, such as "float32". Only
+    torch and ml_dtypes have bfloat16."""
+    if isinstance(dtype, torch.dtype):
+        return str(dtype).removeprefix("torch.")
+    return np.dtype(dtype).name
+
+
 def torch_dtype(dtype: Any) -> Any:
     if isinstance(dtype, torch.dtype):
         return dtype
+    if dtype_name(dtype) == "bfloat16":
+        return torch.bfloat16
     return torch.from_numpy(np.empty(0, dtype)).dtype
 
 
@@ -28,6 +38,17 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
         dtype = torch.empty(0, dtype=dtype).numpy().dtype
     out: np.dtype[Any] = np.dtype(dtype)
     return out
+
+
+def array_of(value: Any) -> Any:
+    """Return the NumPy array of an array or a tensor."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.dtype == torch.bfloat16:
+        raise TypeError("NumPy and compiled code have no bfloat16: put "
+                        "Convert(torch.bfloat16) after the operations that "
+                        "work on arrays")
+    return value.cpu().numpy()
 
 
 class BuiltIn(Operation):
@@ -117,6 +138,6 @@ class ImageOperation(BuiltIn):
         first = value.ndim == 4 and value.shape[1] == 3 != value.shape[3]
         if first:
             value = value.permute(0, 2, 3, 1)
-        out = torch.from_numpy(self.images(np.array(value.cpu().numpy()), draws))
+        out = torch.from_numpy(self.images(np.array(array_of(value)), draws))
         out = out.to(value.device)
         return out.permute(0, 3, 1, 2) if first else out

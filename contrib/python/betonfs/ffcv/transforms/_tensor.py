@@ -10,13 +10,14 @@ import torch
 
 from .._chain import BYTES, IMAGE, SCALAR, Chain, numbers
 from .._draws import Draws
-from ._base import BuiltIn, numpy_dtype, torch_dtype
+from ._base import BuiltIn, dtype_name, numpy_dtype, torch_dtype
 
 # Conversions of the library that equal torch's; not fractions to whole numbers.
-_WORDS = {"float16": "half", "float32": "float", "float64": "double",
-          "int32": "int32", "int64": "int64"}
-_EXACT = {"uint8": _WORDS.keys(), "int64": {"float32", "float64"},
-          "float32": {"float16"}, "float64": {"float32"}}
+_WORDS = {"float16": "half", "bfloat16": "bfloat16", "float32": "float",
+          "float64": "double", "int32": "int32", "int64": "int64"}
+_EXACT = {"uint8": _WORDS.keys(), "int64": {"bfloat16", "float32", "float64"},
+          "float32": {"bfloat16", "float16"},
+          "float64": {"bfloat16", "float32"}}
 
 
 class ToTensor(BuiltIn):
@@ -91,7 +92,8 @@ class ToTorchImage(BuiltIn):
 
 
 class Convert(BuiltIn):
-    """Another type of numbers."""
+    """Another type of numbers. Values of bfloat16 are tensors, because NumPy
+    does not have this type."""
 
     def __init__(self, target_dtype: Any) -> None:
         super().__init__()
@@ -100,15 +102,18 @@ class Convert(BuiltIn):
     def native(self, chain: Chain) -> str | None:
         if chain.halves or chain.kind == BYTES:
             return None
-        target = numpy_dtype(self.target_dtype).name
+        target = dtype_name(self.target_dtype)
         if target == chain.dtype:
             return ""
         if target not in _EXACT.get(chain.dtype, ()):
             return None
         chain.dtype = target
+        chain.tensor = chain.tensor or target == "bfloat16"
         return _WORDS[target]
 
     def apply(self, value: Any, draws: Draws) -> Any:
+        if dtype_name(self.target_dtype) == "bfloat16":
+            value = torch.as_tensor(value)
         if isinstance(value, torch.Tensor):
             return value.to(torch_dtype(self.target_dtype))
         return value.astype(numpy_dtype(self.target_dtype))
@@ -135,7 +140,7 @@ class View(BuiltIn):
                 return None
             chain.squeezed = True
             return ""
-        if chain.halves and numpy_dtype(self.target_dtype) == np.float16:
+        if chain.halves and dtype_name(self.target_dtype) == "float16":
             chain.halves = False
             return ""
         return None
@@ -179,6 +184,10 @@ class NormalizeImage(BuiltIn):
         super().__init__()
         self.mean = np.asarray(mean, float)
         self.std = np.asarray(std, float)
+        if dtype_name(type) == "bfloat16":
+            raise TypeError("NormalizeImage makes no bfloat16: use "
+                            "NormalizeImage(mean, std, np.float32), ToTensor() "
+                            "and Convert(torch.bfloat16)")
         self.type = numpy_dtype(type)
         table = (np.arange(256)[:, None] - self.mean) / self.std
         self.table = np.broadcast_to(table, (256, 3)).astype(self.type)
