@@ -50,7 +50,7 @@ def is_expected(hits, epochs=EPOCHS):
 def test_bench_counts_images_and_hits(data):
     c = counts(data.path)
     assert c["samples"] == N and is_expected(c["hits"])
-    assert 0 < c["used"] <= c["size"]
+    assert 0 < c["used"] <= c["capacity"]
     assert f"entry points   {N} samples in " in bench(data.path)
 
 
@@ -85,6 +85,8 @@ def test_python_reports_them(data):
                 for _ in loader:
                     pass
             c = loader.stats()["entry_points"]
+    assert set(c) == {"capacity", "used", "samples", "hits"}
+    assert 0 < c["used"] <= c["capacity"]
     assert c["samples"] == N and is_expected(c["hits"])
 
 

@@ -983,9 +983,9 @@ static PyObject *new_entries(const struct beton_entry_points_stats *e)
 {
 	typedef unsigned long long ull;
 
-	return Py_BuildValue("{s:K, s:K, s:K, s:K}", "size", (ull)e->capacity,
-			     "used", (ull)e->used, "samples", (ull)e->samples,
-			     "hits", (ull)e->hits);
+	return Py_BuildValue("{s:K, s:K, s:K, s:K}", "capacity",
+			     (ull)e->capacity, "used", (ull)e->used, "samples",
+			     (ull)e->samples, "hits", (ull)e->hits);
 }
 
 /* None: the loader reads no URL. */

@@ -375,7 +375,7 @@ static json_t *entries_json(const struct bench *b)
 
 	return json_pack("{s:I, s:I, s:I, s:I}", "samples",
 			 (json_int_t)s.samples, "used", (json_int_t)s.used,
-			 "size", (json_int_t)s.capacity, "hits",
+			 "capacity", (json_int_t)s.capacity, "hits",
 			 (json_int_t)s.hits);
 }
 
