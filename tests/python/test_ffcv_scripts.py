@@ -146,7 +146,7 @@ def test_a_module_is_run_too(tmp_path):
     assert r.stdout == "betonfs.ffcv ['1']\n"
 
 
-@pytest.mark.parametrize("args", [[], ["-m"], ["--help"]])
+@pytest.mark.parametrize("args", [[], ["-m"], ["--other"]])
 def test_without_a_script_it_reports_what_it_wants(args):
     r = run(["-m", "betonfs.ffcv", *args], code=2,
             env=environment(PYTHONPATH=str(BUILD / "python")))

@@ -55,11 +55,24 @@ that of a mount too, so it must be readable here.
 """
 from __future__ import annotations
 
-from ._aliases import add
-from .loader import Loader
-from .writer import DatasetWriter
+import sys
 
-add(__name__)
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError as e:
+    if e.name != "torch":
+        raise
+    # `python -m betonfs.ffcv` imports this package first. __main__ then prints
+    # the usage, or this message without a traceback.
+    if sys.argv[:1] != ["-m"] or __name__ not in sys.orig_argv:
+        raise ModuleNotFoundError("betonfs.ffcv needs torch: pip install torch",
+                                  name="torch") from None
+else:
+    from ._aliases import add
+    from .loader import Loader
+    from .writer import DatasetWriter
+
+    add(__name__)
 
 __version__ = "1.0.2"
 __all__ = ["DatasetWriter", "Loader"]
