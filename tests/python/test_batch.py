@@ -209,7 +209,14 @@ BFLOAT16 = dict(batch_size=8, source=DATA, workers=1,
                 "b = image | normalize(imagenet) | bfloat16 | chw")
 
 
-def test_bfloat16_is_a_type_of_torch():
+@pytest.fixture
+def no_ml_dtypes(monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *args:
+                        name != "ml_dtypes" and find(name, *args))
+
+
+def test_bfloat16_is_a_type_of_torch(no_ml_dtypes):
     torch = pytest.importorskip("torch")
     with opener("/nowhere", **BFLOAT16) as load:
         batch = next(iter(load()))
@@ -217,13 +224,18 @@ def test_bfloat16_is_a_type_of_torch():
         assert torch.equal(batch.b, batch.a.to(torch.bfloat16))
 
 
-def test_numpy_needs_ml_dtypes_for_bfloat16(monkeypatch):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *args:
-                        name != "ml_dtypes" and find(name, *args))
+def test_numpy_needs_ml_dtypes_for_bfloat16(no_ml_dtypes):
     with opener("/nowhere", tensors="numpy", **BFLOAT16) as load:
-        with pytest.raises(TypeError, match="ml_dtypes.* or use torch"):
-            next(iter(load())).b
+        with pytest.raises(TypeError, match="^output 'b': .* ml_dtypes: install"):
+            load()
+        load(pipeline="image | bfloat16 | float")
+
+
+def test_dlpack_needs_no_ml_dtypes_for_bfloat16(no_ml_dtypes):
+    with opener("/nowhere", tensors="dlpack", **BFLOAT16) as load:
+        loader = load()
+        assert next(iter(loader)).b.shape == (8, 3, 6, 8)
+        assert "b bfloat16[3, 6, 8]" in repr(loader)
 
 
 def test_bfloat16_is_a_type_of_ml_dtypes():

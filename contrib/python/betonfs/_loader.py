@@ -224,7 +224,8 @@ class Loader(Epochs):
         "torch", "numpy", "jax", "cupy", "dlpack" (objects for any
         `from_dlpack()`), or "auto": torch if it is installed, otherwise numpy
         (default: "auto"). Unless you set jax_enable_x64, jax converts 64 bits
-        to 32, in a copy.
+        to 32, in a copy. For outputs of bfloat16, numpy needs the package
+        ml_dtypes.
     batch
         "dict" (:class:`Batch`), or "tuple" for
         ``for images, labels in loader`` (default: "dict").
@@ -261,6 +262,8 @@ class Loader(Epochs):
     ValueError
         The spec, the pipeline or an option is wrong, or no epoch has a batch.
         The message contains the position of the mistake and a fix.
+    TypeError
+        An argument has a wrong type, or numpy lacks the type of an output.
     BetonError
         An OSError: there is no such dataset, it cannot be read, or it is
         damaged.
@@ -457,7 +460,8 @@ class Loader(Epochs):
             raise make(e.errno or errno.EIO, part.named(text)) from None
         try:
             self._check(core, part)
-        except ValueError:
+            _tensors.check_types(self.tensors, core.outputs())
+        except (TypeError, ValueError):
             core.close()
             raise
         return core
@@ -666,8 +670,9 @@ class Loader(Epochs):
     @property
     def outputs(self) -> list[dict[str, Any]]:
         """A list with a dict for each output of a batch. Its keys are `name`,
-        `dtype`, `shape` (of one sample) and `ragged`. If a length in `shape` is None, it differs from
-        sample to sample, or from batch to batch if the output is padded."""
+        `dtype` ("<V2" is bfloat16), `shape` (of one sample) and `ragged`. If a
+        length in `shape` is None, it differs from sample to sample, or from
+        batch to batch if the output is padded."""
         return self._core.outputs()
 
     def stats(self) -> dict[str, Any]:
@@ -703,7 +708,7 @@ class Loader(Epochs):
             return f"<betonfs.Loader {public(self.path)!r}: closed>"
         info = self._core.info()
         outputs = ", ".join(
-            f"{o['name']} {o['dtype']}"
+            f"{o['name']} {_tensors.dtype_name(o['dtype'])}"
             f"{'[ragged]' if o['ragged'] and not o['is_list'] else list(o['shape'])}"
             for o in self._core.outputs())
         rank = f", rank {self.rank} of {self.world_size}" if self.world_size > 1 else ""

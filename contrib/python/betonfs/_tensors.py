@@ -24,9 +24,27 @@ def _numpy_dtype(name: str) -> Any:
     if name != _BFLOAT16:
         return np.dtype(name)
     if not importlib.util.find_spec("ml_dtypes"):
-        raise TypeError("NumPy has no bfloat16 without the package ml_dtypes; "
-                        "install it, or use torch")
+        raise TypeError("NumPy has no bfloat16 without the package ml_dtypes: "
+                        'install it, or use tensors="torch", or float instead '
+                        "of bfloat16 in the pipeline")
     return importlib.import_module("ml_dtypes").bfloat16
+
+
+def dtype_name(dtype: str) -> str:
+    """Return the name of an output's type for a person."""
+    return "bfloat16" if dtype == _BFLOAT16 else dtype
+
+
+def check_types(tensors: str, outputs: Iterable[dict[str, Any]]) -> None:
+    """Raise TypeError if an output becomes an array of a type that NumPy does
+    not have."""
+    for o in outputs:
+        if o["dtype"] == _BFLOAT16 and (tensors == "numpy" or tensors == "cupy"
+                                        and o["device_type"] == CPU):
+            try:
+                _numpy_dtype(o["dtype"])
+            except TypeError as e:
+                raise TypeError(f"output {o['name']!r}: {e}") from None
 
 
 def to_numpy(t: _beton.Tensor) -> Any:
