@@ -106,7 +106,8 @@ struct beton_loader_options {
 	const char *spec;
 	const char *subset;   /* "NAME:FILE", a list of sample ids, optionally
 				 with weights, that `spec` may name; NULL: none.
-				 Not needed if the mount has the subset. */
+				 A MOUNT must have the list, betonfs(8); then
+				 this is not needed. */
 	const char *pipeline; /* beton-operations(7); NULL: tensors as stored */
 	/*
 	 * Synthetic data for measuring, beton-synthetic(7): "constant" replays

@@ -412,8 +412,10 @@ static int resolve_subset(struct mount_feed *m, const char *subset,
 		return 0;
 	if (r != -ENOENT)
 		return note(m, name, r);
-	log_error(m->base.log, "%s: the mount has no subset %s", m->base.path,
-		  subset);
+	log_error(
+		m->base.log,
+		"%s: the mount has no subset %s: mount the dataset with -o subset=%.*s:FILE, or open the dataset's file",
+		m->base.path, subset, (int)strcspn(subset, "~"), subset);
 	return -EINVAL;
 }
 

@@ -334,6 +334,46 @@ def test_a_mount_draws_by_a_named_subset(mount, load, data, tmp_path):
     assert [snapshot(b) for b in mine] == [snapshot(b) for b in file]
 
 
+ADD = 'mount the dataset with -o subset=NAME:FILE and pass {}subset="NAME", or ' \
+      "open the dataset's file"
+
+
+@pytest.mark.parametrize("options, what", [
+    ({"subset": [31, 4, 15]}, "the list of subset=: " + ADD.format("")),
+    ({"subset": np.arange(N) > 30}, "the list of subset=: " + ADD.format("")),
+    ({"weights": np.ones(N)},
+     "these weights: " + ADD.format('order="weighted", ')),
+    ({"weights": [1, 2, 1], "subset": [5, 6, 7]},
+     "these weights: " + ADD.format('order="weighted", ')),
+    ({"lengths": range(N)},
+     "the list by these lengths: " + ADD.format('order="bucketed", '))])
+def test_a_mount_without_a_list_names_the_option(mount, load, data, options,
+                                                 what):
+    where = mount(data.path, expects="subset=ids~")
+    with pytest.raises(ValueError) as e:
+        load(where, batch_size=2, spec=None, **options)
+    assert str(e.value) == f"{where}: the mount does not have {what}"
+
+
+def test_a_mount_without_a_file_of_a_list_names_the_option(mount, load, data,
+                                                           tmp_path):
+    (tmp_path / "w").write_text("3\n1\n")
+    where = mount(data.path, expects="subset=few~")
+    with pytest.raises(ValueError) as e:
+        load(where, subset=f"few:{tmp_path / 'w'}")
+    assert str(e.value).endswith(": mount the dataset with -o subset=few:FILE, "
+                                 "or open the dataset's file")
+
+
+def test_a_mount_may_have_the_list(mount, load, data, tmp_path):
+    (tmp_path / "w").write_text("31\n4\n15\n")
+    where = mount(data.path, "-o", f"subset=mine:{tmp_path / 'w'}")
+    mine = load(where, subset="mine", order="random", batch_size=2, spec=None)
+    file = load(subset=f"mine:{tmp_path / 'w'}", order="random", batch_size=2,
+                spec=None)
+    assert [snapshot(b) for b in mine] == [snapshot(b) for b in file]
+
+
 @pytest.fixture(scope="module")
 def arrays(tmp_path_factory):
     """Arrays of 256 KiB: a batch is 1 MiB."""

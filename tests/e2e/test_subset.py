@@ -235,6 +235,7 @@ def test_a_mount_without_the_subset_reports_it(data, few, mount, tmp_path):
         r = beton("dump", where, "--out", tmp_path / "x", "--spec",
                   "subset=few", *more, code=1)
         assert "the mount has no subset few" in r.stderr
+        assert "with -o subset=few:FILE, or open" in r.stderr
         assert r.stderr.count("\n") == 1
 
 

@@ -156,7 +156,10 @@ class Loader(Epochs):
         The samples to load (default: all): a range "A-B", a list or array of
         sample numbers, a mask with a bool for each sample, a torch Subset, the
         "NAME" of a subset of the mount, or "NAME:FILE". If a list contains a
-        number twice, an epoch contains that sample twice.
+        number twice, an epoch contains that sample twice. Lists, `weights` and
+        `lengths` need the dataset's file, or a mount that already has the
+        list: mount the dataset with ``-o subset=NAME:FILE``, see beton-orders(7),
+        and pass subset="NAME". Ranges work on every mount.
     train
         False: load for validation. Then the defaults are order="sequential",
         drop_last=False and pad="drop".

@@ -379,9 +379,23 @@ class SubsetFile:
             and self.kind in ("weights", "lengths") else "subset"
         text = re.sub(rf"/proc/self/fd/{self._fd}:(\d+)",
                       lambda m: f"{name}[{int(m[1]) - 1}]", text)
+        if self._fd >= 0:
+            text = re.sub("the mount has no subset ids~.*", self._of_mount(),
+                          text)
         if text.endswith("subset=NAME too, a list with weights"):
             text += "; weights= has one for each sample"
         return text.replace(f"/proc/self/fd/{self._fd}", name)
+
+    def _of_mount(self) -> str:
+        """Return what to do if the mount does not have the list."""
+        what, order = "the list of subset=", ""
+        if self._weights is not None:
+            what, order = "these weights", 'order="weighted", '
+        elif self.kind == "lengths":
+            what, order = "the list by these lengths", 'order="bucketed", '
+        return (f"the mount does not have {what}: mount the dataset with -o "
+                f'subset=NAME:FILE and pass {order}subset="NAME", or open the '
+                "dataset's file")
 
     def check(self, samples: int, fingerprint: str | None) -> None:
         """Raise ValueError if it belongs to another dataset than the one with
