@@ -238,6 +238,15 @@ def test_dlpack_needs_no_ml_dtypes_for_bfloat16(no_ml_dtypes):
         assert "b bfloat16[3, 6, 8]" in repr(loader)
 
 
+@pytest.mark.parametrize("tensors", ["dlpack", "torch", "numpy", "jax"])
+def test_a_look_shows_bfloat16(tensors):
+    if tensors != "dlpack":
+        pytest.importorskip({"numpy": "ml_dtypes"}.get(tensors, tensors))
+    with opener("/nowhere", tensors=tensors, **BFLOAT16) as load:
+        page = load(batch="tuple").show(4)._repr_html_()
+    assert page.count("<img") == 8
+
+
 def test_bfloat16_is_a_type_of_ml_dtypes():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     with opener("/nowhere", tensors="numpy", **BFLOAT16) as load:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from . import _beton
 from ._checks import path as checked_path, whole
 from ._ragged import RaggedArray
-from ._tensors import Ragged, to_numpy
+from ._tensors import Ragged, dtype_name, to_float32, to_numpy
 
 ROWS = 16
 # Limits of a picture's longer side in pixels, and of a text's length.
@@ -49,12 +49,18 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
 # --- rows of any framework ---
 
 def _array(value: Any) -> NDArray[Any]:
+    """Return NumPy's array of any framework's; bfloat16 becomes float32."""
     if isinstance(value, _beton.Tensor):
-        return np.asarray(to_numpy(value))
+        return np.asarray(to_float32(value)
+                          if dtype_name(value.dtype) == "bfloat16"
+                          else to_numpy(value))
     for move in ("detach", "cpu", "get"):   # torch's, and cupy's
         if hasattr(value, move):
             value = getattr(value, move)()
-    return np.asarray(value)
+    if str(getattr(value, "dtype", "")) == "torch.bfloat16":
+        value = value.float()
+    array = np.asarray(value)
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 
 # Types of outputs whose samples are not rows of one array.

@@ -51,6 +51,12 @@ def to_numpy(t: _beton.Tensor) -> Any:
     return np.ndarray(t.shape, _numpy_dtype(t.dtype), cast(memoryview, t))
 
 
+def to_float32(t: _beton.Tensor) -> Any:
+    """Return a copy of an output of bfloat16, the upper half of a float32."""
+    bits = np.ndarray(t.shape, "<u2", cast(memoryview, t))
+    return (bits.astype("<u4") << 16).view("<f4")
+
+
 def _torch() -> Convert:
     from_dlpack = importlib.import_module("torch.utils.dlpack").from_dlpack
 
