@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike, NDArray
@@ -105,12 +105,15 @@ def _register() -> None:
         data.IterableDataset.register(Loader)
 
 
-def _teller(on_error: str) -> Callable[[int, str], None]:
-    """Return the function that logs the library's messages. It must not refer to
-    the loader, so that the loader ends with its last reference."""
+def _teller(on_error: str,
+            known: Collection[str]) -> Callable[[int, str], None]:
+    """Return the function that logs the library's messages, except those that
+    contain a `known` reason. It must not refer to the loader, so that the loader
+    ends with its last reference."""
     def tell(level: int, text: str) -> None:
         # Do not log an error that is raised.
-        if level != _ERROR or on_error != "raise":
+        if (level != _ERROR or on_error != "raise") \
+                and not any(reason in text for reason in known):
             _log.warning("%s", text)
     return tell
 
@@ -311,6 +314,7 @@ class Loader(Epochs):
     # enum beton_role of <beton/loader.h>, and the trainer's spare_workers.
     _role = 0
     _spare_workers = False
+    _known: Collection[str] = ()    # reasons that are not logged
     _place = staticmethod(place)
 
     @explained
@@ -452,7 +456,8 @@ class Loader(Epochs):
             core = _beton.Loader(self.path, pipeline=self._text,
                                  role=self._role,
                                  spare_workers=self._spare_workers,
-                                 tell=_teller(self._arguments["on_error"]),
+                                 tell=_teller(self._arguments["on_error"],
+                                              self._known),
                                  **options)
         except ValueError as e:
             raise ValueError(part.named(str(e))) from None

@@ -78,10 +78,6 @@ class _Core(_Loader):
         self._known = known
         super().__init__(*args, **named)
 
-    def _matters(self, level: int, text: str) -> bool:
-        return super()._matters(level, text) and not any(
-            reason in text for reason in self._known)
-
     def _refuse_empty(self, why: str) -> None:
         """Only warn, because FFCV's scripts continue without a batch."""
         warnings.warn(why, RuntimeWarning, stacklevel=7)
