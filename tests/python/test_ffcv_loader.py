@@ -989,7 +989,7 @@ class Refusal(Exception):
 
 @pytest.mark.parametrize("error, wanted, message", [
     (KeyError("gone"), KeyError, "gone"),
-    (Refusal(60, "no"), RuntimeError, "Refusal: 60: no")])
+    (Refusal(60, "no"), Refusal, "60: no")])
 def test_errors_of_a_dataset_are_raised(tmp_path, error, wanted, message):
     class Broken(Seeded):
         def __getitem__(self, i):
