@@ -28,12 +28,15 @@ def say(message):
     print(f"{pathlib.Path(sys.argv[0]).name}: {message}", file=sys.stderr)
 
 
+def fail_as(command, status):
+    fail(f"exit status {status} of {shlex.join(map(str, command))}")
+
+
 def run(*command, **more):
     done = subprocess.run([str(c) for c in command], stdin=more.pop(
         "stdin", subprocess.DEVNULL), **more)
     if done.returncode:
-        fail(f"exit status {done.returncode} of "
-             f"{shlex.join(map(str, command))}")
+        fail_as(command, done.returncode)
     return done
 
 

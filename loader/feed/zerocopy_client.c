@@ -79,7 +79,7 @@ static struct zerocopy_client *clients;
 static pthread_once_t handles_forks = PTHREAD_ONCE_INIT;
 
 /* Writes what is there already, and no write of another thread gets lost. A
-   compiler may make a mere load of an atomic addition of 0, as clang does. */
+   compiler may turn an atomic OR of 0 into a load, as clang does. */
 static void write_same(uint8_t *at)
 {
 	uint8_t byte = __atomic_load_n(at, __ATOMIC_RELAXED);
