@@ -8,6 +8,7 @@ import importlib.util
 import pathlib
 import pickle
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -131,6 +132,18 @@ def test_names_hold_no_batch(load):
     kept = [getattr(record, name) for name in type(record).__slots__]
     assert not any(type(v).__module__ == "betonfs._beton" for v in kept)
     assert record._ids.base is None and record._valid.base is None
+
+
+def test_an_iteration_keeps_no_variable_of_its_caller(load, monkeypatch):
+    """A loader that might be in a DataLoader looks at its callers."""
+    loader, mine = load(), {"any", "variable"}
+    if "torch.utils.data" not in sys.modules:
+        monkeypatch.setitem(sys.modules, "torch.utils.data", sys)
+    kept = weakref.ref(mine)
+    iter(loader)
+    del mine
+    gc.collect()
+    assert kept() is None
 
 
 def test_bytes_that_are_made_again_are_rows(batch):

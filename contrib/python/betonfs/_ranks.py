@@ -145,6 +145,12 @@ def warn_of_disagreement(rank: int, fingerprint: str, spec: str) -> None:
 # fetcher, and the generators of both.
 _FRAMES_MAX = 12
 
+# Modules whose frames are looked into, and no others: the first look at the
+# variables of a frame makes a copy, which keeps the user's last batch.
+_FETCH = "torch.utils.data._utils.fetch"
+_ACCELERATE = "accelerate.data_loader"
+_WRAPPERS = _FETCH, _ACCELERATE
+
 
 def _callers() -> Iterator[FrameType]:
     frame: FrameType | None = sys._getframe(2)
@@ -161,15 +167,16 @@ def check_caller(world_size: int) -> None:
     if "torch.utils.data" not in sys.modules:
         return
     for frame in _callers():
-        if frame.f_locals.get("auto_collation") and \
-                frame.f_globals.get("__name__") == \
-                "torch.utils.data._utils.fetch":
+        module = frame.f_globals.get("__name__")
+        if module not in _WRAPPERS:
+            continue
+        if module == _FETCH and frame.f_locals.get("auto_collation"):
             raise ValueError(
                 "a DataLoader with a batch_size puts batches of a Loader into "
                 "batches: iterate over the Loader itself, or give the "
                 "DataLoader batch_size=None")
         owner = type(frame.f_locals.get("self"))
-        if world_size > 1 and owner.__module__ == "accelerate.data_loader" and \
+        if world_size > 1 and owner.__module__ == _ACCELERATE and \
                 owner.__name__ in ("DataLoaderDispatcher",
                                    "IterableDatasetShard"):
             raise RuntimeError(
