@@ -14,8 +14,10 @@ enum {
 	RELEASE_PART = 8,
 	RELEASE_LEAST_MS = 20,
 	RELEASE_MOST_MS = 100,
-	/* If in the time of so many batches the loss was more than this part of
-	   the time, all prefetched batches may be complete. */
+	/* If in the time of so many batches, and again in that of the following
+	   ones, the loss was more than this part of the time, all prefetched
+	   batches may be complete. A single loss has other causes: a user who
+	   keeps the first batch, for example. */
 	GIVEN = 32,
 	LOSS = 50,
 	/* The rest begins after this time, and so many times the longest of the
@@ -223,6 +225,7 @@ void residence_note_given(struct ring *ring)
 {
 	struct residence *res = &ring->residence;
 	uint64_t now = stage_now_ns();
+	bool loses;
 
 	note_period(&ring->rest, now);
 	res->wait_until_ns = now + release_ns(ring);
@@ -231,8 +234,10 @@ void residence_note_given(struct ring *ring)
 	turns_note_user(ring);
 	if (++res->given < GIVEN)
 		return;
-	if (res->lost_ns > (now - res->begun_ns) / LOSS)
+	loses = res->lost_ns > (now - res->begun_ns) / LOSS;
+	if (loses && res->loses)
 		res->complete = ring->options.prefetch;
+	res->loses = loses;
 	res->begun_ns = now;
 	res->lost_ns = 0;
 	res->given = 0;
@@ -255,6 +260,7 @@ void residence_reset(struct ring *ring)
 	struct residence *res = &ring->residence;
 
 	res->complete = ring->options.complete;
+	res->loses = false;
 	res->begun_ns = stage_now_ns();
 	res->lost_ns = 0;
 	res->given = 0;

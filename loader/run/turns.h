@@ -110,6 +110,7 @@ struct residence {
 	uint64_t begun_ns;	/* the last batches: their begin, their number, */
 	uint32_t given;
 	uint64_t lost_ns; /* and what the user waited because workers had */
+	bool loses;	  /* that was much in the batches before these */
 	uint32_t gifts;		/* modulo a constant */
 	uint32_t surplus;	/* free turns that no gift has needed */
 };

@@ -29,6 +29,7 @@ enum {
 	HELD_MAX = 3,
 	PAGE = 4096,
 	PART = 64,
+	KEPT = 80,
 	WAIT_MS = 30,
 	REST_MS = 20000,
 	DEADLINE_S = 300,
@@ -175,6 +176,30 @@ static void memory_is_that_of_two_batches_and_a_head(void)
 	CHECK(take_all(resize, sums_resized, &fast) < BYTES / 10 * 25);
 }
 
+/* Which it may take a while to look at. */
+static void the_first_batch_can_be_kept(void)
+{
+	struct beton_loader *l = open_loader(resize, 0, 0);
+	const struct beton_batch *b, *last = NULL, *first;
+	uint64_t least = UINT64_MAX;
+	unsigned n = 0;
+
+	CHECK(!beton_loader_next(l, &first));
+	wait_ms(2 * WAIT_MS);
+	while (n < KEPT) {
+		if (beton_loader_next(l, &b))
+			continue;
+		if (last)
+			beton_loader_release(l, last);
+		last = b;
+		if (++n > KEPT / 2)
+			least = min_u64(least, resident());
+	}
+	CHECK(least < BYTES / 10 * 35);
+	CHECK(sum_of(first) == sums_resized[0]);
+	beton_loader_close(l);
+}
+
 static void any_number_of_batches_can_be_held(void)
 {
 	const struct how how = { 3, true, WAIT_MS };
@@ -294,6 +319,7 @@ int main(void)
 	alarm(DEADLINE_S);
 	sum_all(resize, sums_resized);
 	memory_is_that_of_two_batches_and_a_head();
+	the_first_batch_can_be_kept();
 	any_number_of_batches_can_be_held();
 	mixed_samples_are_right();
 	batches_by_name_need_no_release();
