@@ -19,9 +19,10 @@
    last ones are written. */
 enum { STREAM_COPY_MIN = 16 << 20 };
 
-#ifdef __SSE2__
+/* Bytes of a line of the cache. */
 enum { STREAM_COPY_LINE = 64 };
 
+#ifdef __SSE2__
 static inline void stream_copy_line(uint8_t *to, const uint8_t *from)
 {
 	const __m128i *in = (const __m128i *)from;
@@ -36,8 +37,17 @@ static inline void stream_copy_line(uint8_t *to, const uint8_t *from)
 }
 #endif
 
-/* Copies as memcpy() does. */
-static inline void stream_copy(void *to, const void *from, size_t size)
+/* Lets other threads see the bytes of stream_piece() before a later unlock. */
+static inline void stream_fence(void)
+{
+#ifdef __SSE2__
+	_mm_sfence();
+#endif
+}
+
+/* Copies as memcpy() does, but call stream_fence() after the last piece. A fence
+   waits for the memory, so one per piece would be slower than memcpy(). */
+static inline void stream_piece(void *to, const void *from, size_t size)
 {
 	uint8_t *out = to;
 	const uint8_t *in = from;
@@ -45,7 +55,8 @@ static inline void stream_copy(void *to, const void *from, size_t size)
 	size_t head = -(uintptr_t)out % STREAM_COPY_LINE;
 
 	if (head < size) {
-		memcpy(out, in, head);
+		if (head)
+			memcpy(out, in, head);
 		out += head;
 		in += head;
 		size -= head;
@@ -54,11 +65,17 @@ static inline void stream_copy(void *to, const void *from, size_t size)
 			out += STREAM_COPY_LINE;
 			in += STREAM_COPY_LINE;
 		}
-		/* Other threads see the bytes before a later unlock. */
-		_mm_sfence();
 	}
 #endif
-	memcpy(out, in, size);
+	if (size)
+		memcpy(out, in, size);
+}
+
+/* Copies as memcpy() does. */
+static inline void stream_copy(void *to, const void *from, size_t size)
+{
+	stream_piece(to, from, size);
+	stream_fence();
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "fs/util/stream_copy.h"
 #include "loader/graph/operands.h"
 #include "loader/jit/definition.h"
 #include "loader/jit/emit.h"
@@ -400,9 +401,14 @@ struct piece {
 	uint8_t bytes[2][POINTWISE_CHANNELS * PIECE];
 };
 
+static bool is_in_order(const struct pointwise *stage, const struct origin *from)
+{
+	return from->step == (stage->flat ? POINTWISE_CHANNELS : 1);
+}
+
 /*
  * Copies `count` pixels from x on, in the order of the result, to the memory of
- * the piece, in the order that the kernel needs.
+ * the piece, unless they are in the order that the kernel needs.
  */
 static void gather_piece(const struct pointwise *stage,
 			 const struct origin *from, uint32_t x, uint32_t count,
@@ -416,6 +422,8 @@ static void gather_piece(const struct pointwise *stage,
 		first += (ptrdiff_t)(count - 1) * from->step;
 	for (unsigned c = 0; c < POINTWISE_CHANNELS; c++)
 		in[c] = from->channel[c] + first;
+	if (is_in_order(stage, from))
+		return;
 	if (stage->flat && from->step == -POINTWISE_CHANNELS) {
 		g->turn(in[0], count, piece->bytes[0]);
 		in[0] = piece->bytes[0];
@@ -453,24 +461,48 @@ static void map_span(const struct pointwise *stage, const struct byte_map *map,
 }
 
 /* Without a kernel, by a map. */
-static void kernel_row(const struct pointwise *stage, kernel_fn *run,
-		       const struct byte_map *map, const struct origin *from,
-		       const struct target *target, struct beton_span *span)
+static void run_span(const struct pointwise *stage, kernel_fn *run,
+		     const struct byte_map *map, const struct beton_span *span)
 {
-	bool as_it_is = from->step == (stage->flat ? 3 : 1);
+	if (run)
+		run(span);
+	else
+		map_span(stage, map, span);
+}
+
+/* Makes the values of at most PIECE pixels in the CPU's caches, then streams
+   them to the tensor. */
+static void stream_span(const struct pointwise *stage, kernel_fn *run,
+			const struct byte_map *map,
+			const struct beton_span *span)
+{
+	uint64_t values[POINTWISE_CHANNELS * PIECE];
+	unsigned parts = stage->layout == LAYOUT_CHW ? POINTWISE_CHANNELS : 1;
+	size_t size = POINTWISE_CHANNELS / parts * span->count *
+		      dtype_size(stage->dtype);
+	struct beton_span here = *span;
+
+	for (unsigned i = 0; i < parts; i++)
+		here.out[i] = (uint8_t *)values + i * size;
+	run_span(stage, run, map, &here);
+	for (unsigned i = 0; i < parts; i++)
+		stream_piece(span->out[i], here.out[i], size);
+}
+
+static void kernel_row(const struct pointwise *stage, kernel_fn *run,
+		       const struct pointwise_image *image,
+		       const struct origin *from, const struct target *target,
+		       struct beton_span *span)
+{
+	bool is_whole = is_in_order(stage, from) && !image->is_streamed;
 	size_t size = dtype_size(stage->dtype);
 	uint32_t count, width = span->width;
 	struct piece piece;
 	const uint8_t *in[POINTWISE_CHANNELS];
 
 	for (uint32_t x = 0; x < width; x += count) {
-		count = width;
-		for (unsigned c = 0; c < POINTWISE_CHANNELS; c++)
-			in[c] = from->channel[c];
-		if (!as_it_is) {
-			count = width - x < PIECE ? width - x : PIECE;
-			gather_piece(stage, from, x, count, &piece, in);
-		}
+		count = is_whole ? width : (uint32_t)min_u64(width - x, PIECE);
+		gather_piece(stage, from, x, count, &piece, in);
 		for (unsigned c = 0; c < POINTWISE_CHANNELS; c++) {
 			span->in[c] = in[c];
 			span->out[c] =
@@ -479,10 +511,10 @@ static void kernel_row(const struct pointwise *stage, kernel_fn *run,
 		}
 		span->x = x;
 		span->count = count;
-		if (run)
-			run(span);
+		if (image->is_streamed)
+			stream_span(stage, run, image->map, span);
 		else
-			map_span(stage, map, span);
+			run_span(stage, run, image->map, span);
 	}
 }
 
@@ -503,7 +535,7 @@ static void kernel_band(const struct pointwise *stage, kernel_fn *run,
 		struct target target = target_of(stage, image, band->y + y);
 
 		span.y = band->y + y;
-		kernel_row(stage, run, image->map, &from, &target, &span);
+		kernel_row(stage, run, image, &from, &target, &span);
 	}
 }
 
@@ -545,6 +577,15 @@ static bool is_table_faster(const struct pointwise *stage,
 	if (!stage->isa->is_weak || stage->is_wide || stage->varies)
 		return false;
 	return !as_it_is || dtype_is_short_real(stage->dtype);
+}
+
+bool pointwise_gains_by_stream(const struct pointwise *stage, uint32_t width)
+{
+	size_t size = dtype_size(stage->dtype);
+	size_t step = stage->layout == LAYOUT_CHW ? 1 : POINTWISE_CHANNELS;
+
+	return size >= sizeof(float) &&
+	       width * step * size % STREAM_COPY_LINE == 0;
 }
 
 void pointwise_band(const struct pointwise *stage,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/util/stream_copy.h"
 #include "loader/graph/operands.h"
 #include "loader/pipeline/arrays.h"
 #include "loader/pipeline/frame.h"
@@ -218,6 +219,8 @@ static int run_pointwise(struct pipeline_worker *w,
 		.operands =
 			pointwise_operands(stage, job->row, w->nested.operands),
 		.out = out,
+		.is_streamed = job->row->is_streamed && out == job->out &&
+			       pointwise_gains_by_stream(stage, size.width),
 	};
 	struct band band;
 	int r;
@@ -225,6 +228,8 @@ static int run_pointwise(struct pipeline_worker *w,
 	to.map = pointwise_map(stage, to.operands, &w->nested.map);
 	while (!(r = frame_next(w->frame, &band, &to.mirror)) && band.rows)
 		pointwise_band(stage, &to, &band);
+	if (to.is_streamed)
+		stream_fence();
 	return r;
 }
 

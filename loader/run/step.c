@@ -584,7 +584,7 @@ static int run_fixed(struct step *s, const struct step_plan *plan,
 		     const struct batch_view_value *v, struct stage_cost *cost)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
-	const struct pipeline_row key = row_key(s, row);
+	struct pipeline_row key = row_key(s, row);
 	uint64_t before = cost->decode_ns;
 	uint8_t *to = o->part_size
 			      ? s->outputs[i].parts.bytes + row * o->part_size
@@ -592,6 +592,7 @@ static int run_fixed(struct step *s, const struct step_plan *plan,
 	struct values values;
 	int r;
 
+	key.is_streamed = !o->part_size && s->tensors[i].size >= STREAM_COPY_MIN;
 	find_values(s, o, row, v, &values);
 	r = pipeline_run(s->pipeline, worker, i, values.of, &key, plan->until,
 			 to, &cost->decode_ns);

@@ -147,7 +147,9 @@ static void make_picture(struct rng *rng, struct picture *p)
 	for (size_t i = 0; i < VALUES; i++)
 		p->pixels[i] = (uint8_t)rng_next(rng);
 	p->image = (struct pointwise_image){ .size = { width, HEIGHT_MAX },
-					     .mirror = rng_next(rng) % 2 };
+					     .mirror = rng_next(rng) % 2,
+					     .is_streamed =
+						     rng_next(rng) % 2 };
 	p->band = (struct band){ .step = planes ? 1 : 3,
 				 .stride = planes ? WIDTH_MAX : 3 * WIDTH_MAX,
 				 .y = 1,
@@ -178,8 +180,10 @@ static void compare(struct pointwise *stage, kernel_fn *run, const char *text,
 	p.image.out = got;
 	pointwise_band(stage, &p.image, &p.band);
 	if (memcmp(want, got, sizeof(want)) != 0)
-		fprintf(stderr, "%s: %u pixels, mirror %d, step %zu\n", text,
-			p.image.size.width, p.image.mirror, p.band.step);
+		fprintf(stderr,
+			"%s: %u pixels, mirror %d, streamed %d, step %zu\n",
+			text, p.image.size.width, p.image.mirror,
+			p.image.is_streamed, p.band.step);
 	CHECK(!memcmp(want, got, sizeof(want)));
 }
 
