@@ -23,6 +23,8 @@ enum { STREAM_COPY_MIN = 16 << 20 };
 enum { STREAM_COPY_LINE = 64 };
 
 #ifdef __SSE2__
+enum { STREAM_COPY_IS_STREAM = 1 };
+
 static inline void stream_copy_line(uint8_t *to, const uint8_t *from)
 {
 	const __m128i *in = (const __m128i *)from;
@@ -35,9 +37,12 @@ static inline void stream_copy_line(uint8_t *to, const uint8_t *from)
 	_mm_stream_si128(out + 2, c);
 	_mm_stream_si128(out + 3, d);
 }
+#else
+/* The copies below are those of memcpy(). */
+enum { STREAM_COPY_IS_STREAM = 0 };
 #endif
 
-/* Lets other threads see the bytes of stream_piece() before a later unlock. */
+/* After a later unlock, other threads see the bytes of stream_piece(). */
 static inline void stream_fence(void)
 {
 #ifdef __SSE2__

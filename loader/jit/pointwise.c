@@ -394,7 +394,7 @@ static void define_band(const struct pointwise *stage,
 
 /* --- rows, by a kernel --- */
 
-/* Pixels that are reordered for a kernel at a time. */
+/* Pixels that are reordered for a kernel, or streamed, at a time. */
 enum { PIECE = 512 };
 
 struct piece {
@@ -584,7 +584,7 @@ bool pointwise_gains_by_stream(const struct pointwise *stage, uint32_t width)
 	size_t size = dtype_size(stage->dtype);
 	size_t step = stage->layout == LAYOUT_CHW ? 1 : POINTWISE_CHANNELS;
 
-	return size >= sizeof(float) &&
+	return STREAM_COPY_IS_STREAM && size >= sizeof(float) &&
 	       width * step * size % STREAM_COPY_LINE == 0;
 }
 

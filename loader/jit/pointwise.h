@@ -108,7 +108,8 @@ struct pointwise_image {
 	const struct byte_map *map; /* pointwise_map() */
 	void *out; /* the tensor of the whole image: width * height * 3 values
 		      aligned as their type */
-	bool is_streamed; /* kernels write it by stream_piece() */
+	bool is_streamed; /* kernels write it by stream_piece(), and the caller
+			     calls stream_fence() after the last band */
 };
 
 /*

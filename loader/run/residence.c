@@ -260,7 +260,6 @@ void residence_reset(struct ring *ring)
 	struct residence *res = &ring->residence;
 
 	res->complete = ring->options.complete;
-	res->loses = false;
 	res->begun_ns = stage_now_ns();
 	res->lost_ns = 0;
 	res->given = 0;

@@ -38,14 +38,15 @@ struct pipeline_value {
 	const struct pipeline_value *of;
 };
 
-/* The key of a row's random numbers (beton-orders(7)), and how it is written. */
+/* The key of a row's random numbers (beton-orders(7)), and how to write the
+   row. */
 struct pipeline_row {
 	uint64_t seed;
 	uint64_t epoch;
 	uint64_t id;
 	uint64_t occurrence;
 	uint64_t view; /* of several of a sample, from 0 */
-	bool is_streamed; /* it leaves the CPU's caches before it is read */
+	bool is_streamed; /* the row leaves the CPU's caches before it is read */
 };
 
 enum { VALUE_NO_FIELD = UINT32_MAX };

@@ -593,6 +593,8 @@ def test_a_pipeline_begins_with_anothers_operation(load, rest):
         if rest and isinstance(rest[0], T.RandomHorizontalFlip):
             a = a.flip(2)
         assert torch.equal(255 - a, b)
+        assert all(value is None for output in loader._outputs
+                   for value in output.kept.values())
     with pytest.raises(ValueError, match="of 0 other pipelines"):
         load(more={"x": PipelineSpec(T.ToTensor())})
 

@@ -176,7 +176,7 @@ static void memory_is_that_of_two_batches_and_a_head(void)
 	CHECK(take_all(resize, sums_resized, &fast) < BYTES / 10 * 25);
 }
 
-/* Which it may take a while to look at. */
+/* By a program that looks at it for a while. */
 static void the_first_batch_can_be_kept(void)
 {
 	struct beton_loader *l = open_loader(resize, 0, 0);
@@ -187,7 +187,10 @@ static void the_first_batch_can_be_kept(void)
 	CHECK(!beton_loader_next(l, &first));
 	wait_ms(2 * WAIT_MS);
 	while (n < KEPT) {
-		if (beton_loader_next(l, &b))
+		int r = beton_loader_next(l, &b);
+
+		CHECK(!r || r == -ENODATA);
+		if (r)
 			continue;
 		if (last)
 			beton_loader_release(l, last);

@@ -146,7 +146,8 @@ def warn_of_disagreement(rank: int, fingerprint: str, spec: str) -> None:
 _FRAMES_MAX = 12
 
 # Modules whose frames are looked into, and no others: the first look at the
-# variables of a frame makes a copy, which keeps the user's last batch.
+# variables of a frame makes a copy before Python 3.13, which keeps the user's
+# last batch.
 _FETCH = "torch.utils.data._utils.fetch"
 _ACCELERATE = "accelerate.data_loader"
 _WRAPPERS = _FETCH, _ACCELERATE

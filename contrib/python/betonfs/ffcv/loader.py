@@ -150,6 +150,10 @@ class _Output:
         assert self.chain is not None
         return self.parts[0][1].pooled(self.name, self.chain)
 
+    def release(self) -> None:
+        """Discard the values that other pipelines began with."""
+        self.kept = dict.fromkeys(self.kept)
+
     def forget(self) -> None:
         """Discard the compiled code of custom operations."""
         if self.decoding is not None:
@@ -703,6 +707,8 @@ class Loader:
         # Those that begin with what another one keeps come after it.
         done = {o.name: o.run(raw, batch) for o in sorted(
             self._outputs, key=lambda o: o.source is not None)}
+        for o in self._outputs:
+            o.release()
         return tuple(done[o.name] for o in self._outputs)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
