@@ -37,18 +37,20 @@ static inline void stream_copy_line(uint8_t *to, const uint8_t *from)
 	_mm_stream_si128(out + 2, c);
 	_mm_stream_si128(out + 3, d);
 }
-#else
-/* The copies below are those of memcpy(). */
-enum { STREAM_COPY_IS_STREAM = 0 };
-#endif
 
 /* After a later unlock, other threads see the bytes of stream_piece(). */
 static inline void stream_fence(void)
 {
-#ifdef __SSE2__
 	_mm_sfence();
-#endif
 }
+#else
+/* The copies below are those of memcpy(). */
+enum { STREAM_COPY_IS_STREAM = 0 };
+
+static inline void stream_fence(void)
+{
+}
+#endif
 
 /* Copies as memcpy() does, but call stream_fence() after the last piece. A fence
    waits for the memory, so one per piece would be slower than memcpy(). */

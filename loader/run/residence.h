@@ -40,7 +40,8 @@ void residence_note_wait(struct ring *ring, const struct turn *t, uint64_t ns);
 void residence_note_given(struct ring *ring);
 /* Notes that the user releases a batch. */
 void residence_note_release(struct ring *ring);
-/* Forgets all notes. */
+/* Forgets all notes, but not whether the last whole window of batches lost much
+   time: epochs may be short, with a rest after each. */
 void residence_reset(struct ring *ring);
 
 /* Waits for work, until a turn may get its body at the latest, and adds the

@@ -499,6 +499,12 @@ static int run_ragged(struct step *s, uint32_t i, uint32_t row,
 	return 0;
 }
 
+/* Whether an output leaves the CPU's caches before it is read. */
+static bool is_streamed(const struct step *s, uint32_t i)
+{
+	return s->tensors[i].size >= STREAM_COPY_MIN;
+}
+
 static int run_column(struct step *s, uint32_t i,
 		      const struct pipeline_output *o, uint32_t row,
 		      const struct batch_view_value *v)
@@ -507,7 +513,7 @@ static int run_column(struct step *s, uint32_t i,
 
 	if (!s->outputs[i].rows)
 		return 0;
-	if (s->tensors[i].size >= STREAM_COPY_MIN)
+	if (is_streamed(s, i))
 		stream_copy(to, v->bytes, o->row_size);
 	else
 		memcpy(to, v->bytes, o->row_size);
@@ -592,7 +598,7 @@ static int run_fixed(struct step *s, const struct step_plan *plan,
 	struct values values;
 	int r;
 
-	key.is_streamed = !o->part_size && s->tensors[i].size >= STREAM_COPY_MIN;
+	key.is_streamed = !o->part_size && is_streamed(s, i);
 	find_values(s, o, row, v, &values);
 	r = pipeline_run(s->pipeline, worker, i, values.of, &key, plan->until,
 			 to, &cost->decode_ns);

@@ -145,9 +145,8 @@ def warn_of_disagreement(rank: int, fingerprint: str, spec: str) -> None:
 # fetcher, and the generators of both.
 _FRAMES_MAX = 12
 
-# Modules whose frames are looked into, and no others: the first look at the
-# variables of a frame makes a copy before Python 3.13, which keeps the user's
-# last batch.
+# Modules whose frames are looked into, and no others: before Python 3.13, a look
+# at the variables of a frame makes a copy, which keeps the user's last batch.
 _FETCH = "torch.utils.data._utils.fetch"
 _ACCELERATE = "accelerate.data_loader"
 _WRAPPERS = _FETCH, _ACCELERATE
