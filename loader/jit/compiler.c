@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/files/program.h"
 #include "fs/util/bytes.h"
 #include "fs/util/child.h"
 #include "fs/util/cleanup.h"
@@ -65,26 +66,13 @@ static char trusted_path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
 /* A name without a slash is searched for on the PATH. */
 static int find_name(const char *name, struct compiler *out)
 {
-	const char *at = secure_getenv("PATH");
-	size_t size;
+	const char *list = secure_getenv("PATH");
 
-	if (!at && getauxval(AT_SECURE))
-		at = trusted_path + sizeof("PATH=") - 1;
-
+	if (!list && getauxval(AT_SECURE))
+		list = trusted_path + sizeof("PATH=") - 1;
 	if (strchr(name, '/'))
 		return find_path(name, out);
-	for (; at && *at; at += size + (at[size] == ':')) {
-		size = strcspn(at, ":");
-		/* An empty or relative entry refers to the working
-		   directory. */
-		if (*at != '/')
-			continue;
-		snprintf(out->path, sizeof(out->path), "%.*s/%s", (int)size, at,
-			 name);
-		if (!identify(out))
-			return 0;
-	}
-	return -ENOENT;
+	return program_find(name, list, out->path) ? -ENOENT : identify(out);
 }
 
 int compiler_find(struct compiler *out)
