@@ -177,7 +177,8 @@ BETON_API int beton_dataset_value(struct beton_dataset *ds, uint32_t field,
  * Reads the bytes of a value as stored: a JPEG, raw pixels, JSON without its
  * NUL, or an array in C order.
  *
- *   v    of beton_dataset_value(), unchanged
+ *   v    of beton_dataset_value(); you may reduce v->size to read the first
+ *        bytes only
  *   to   room for v->size bytes
  *
  * If you need the pixels of a JPEG, call beton_dataset_decode() instead.

@@ -402,7 +402,7 @@ class Dataset(SampleSequence):
         if kind in _SCALARS:
             return self._core.value(k, i)
         if kind == "rgb_image":
-            height, width, _ = self._core.value(k, i)
+            height, width, *_ = self._core.value(k, i)
             return self._fill(k, i, np.empty((height, width, 3), np.uint8))
         if kind in _ARRAYS:
             return self._fill(k, i, np.empty(field["shape"], field["dtype"]))

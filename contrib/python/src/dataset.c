@@ -169,7 +169,8 @@ static int find(PyObject *self, unsigned field, unsigned long long sample,
 	return r;
 }
 
-/* Returns an int, a float, or (height, width, bytes) with the stored bytes. */
+/* Returns an int, a float, or (height, width, stored bytes, whether an image is
+   stored as raw pixels). */
 static PyObject *dataset_value(PyObject *self, PyObject *args)
 {
 	unsigned field;
@@ -185,21 +186,25 @@ static PyObject *dataset_value(PyObject *self, PyObject *args)
 		return PyLong_FromLongLong(v.integer);
 	if (f.type == BETON_TYPE_FLOAT)
 		return PyFloat_FromDouble(v.real);
-	return Py_BuildValue("IIK", v.height, v.width,
-			     (unsigned long long)v.size);
+	return Py_BuildValue("IIKO", v.height, v.width,
+			     (unsigned long long)v.size,
+			     v.mode == BETON_MODE_RAW ? Py_True : Py_False);
 }
 
+/* Returns the stored bytes, or the first of them if a third argument limits
+   their number. */
 static PyObject *dataset_read(PyObject *self, PyObject *args)
 {
 	unsigned field;
-	unsigned long long sample;
+	unsigned long long sample, most = UINT64_MAX;
 	struct beton_value v;
 	PyObject *bytes;
 	int r;
 
-	if (!PyArg_ParseTuple(args, "IK", &field, &sample) ||
+	if (!PyArg_ParseTuple(args, "IK|K", &field, &sample, &most) ||
 	    find(self, field, sample, &v))
 		return NULL;
+	v.size = v.size < most ? v.size : most;
 	bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)v.size);
 	if (!bytes)
 		return NULL;
