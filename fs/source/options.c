@@ -328,6 +328,11 @@ int source_options_add(const char *list)
 	return 0;
 }
 
+const char *source_options_added(void)
+{
+	return given;
+}
+
 int source_options_read(const char *text, struct log *log,
 			struct source_options *out)
 {

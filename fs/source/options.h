@@ -119,6 +119,10 @@ void source_option_warn(const struct source_options *options, const char *key,
    threads are started. -ENOMEM. */
 int source_options_add(const char *list);
 
+/* Returns all lists of source_options_add() as one, for another program that
+   reads the same URL; NULL: there are none. */
+const char *source_options_added(void);
+
 /*
  * Sets the options of $BETON_STORAGE_OPTIONS and then those of a text,
  * "key=value,key=value", or NULL. "\," is a comma within a value. Failures

@@ -10,9 +10,11 @@ import os
 import pathlib
 import pickle
 import re
+import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -51,6 +53,17 @@ def data(tmp_path):
 def code_cache(tmp_path_factory):
     """Compiled code of tests is not kept among the user's."""
     os.environ["BETON_CACHE_DIR"] = str(tmp_path_factory.mktemp("code"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interpreter(tmp_path_factory):
+    """Programs that need Python run this one with the package of the build."""
+    path = tmp_path_factory.mktemp("python") / "python3"
+    package = os.environ.get("BETON_PACKAGE", str(BUILD / "python"))
+    path.write_text(f"#!/bin/sh\nPYTHONPATH={shlex.quote(package)} exec "
+                    f'{shlex.quote(sys.executable)} "$@"\n')
+    path.chmod(0o755)
+    os.environ["BETON_PYTHON"] = str(path)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -64,6 +64,7 @@ def test_names_of_directories_travel(tmp_path, mount, names):
 
 
 def test_people_see_them(tmp_path):
+    import package      # noqa: F401, skips without it
     path = made(tmp_path, FEW)
     assert 'label            int          <i8 3 classes: Déjà vu, a "<b>, ' \
         "golden_retriever\n" in beton("info", path).stdout

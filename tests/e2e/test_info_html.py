@@ -19,6 +19,7 @@ import pytest
 
 import dumped
 import make
+import package  # noqa: F401, skips without it
 from conftest import BUILD, DEADLINE
 from dumped import beton
 

@@ -39,6 +39,8 @@ def photos(tmp_path_factory):
 @pytest.fixture
 def line(photos, request, tmp_path):
     def arguments(command):
+        if "--html" in command:
+            import package      # noqa: F401, skips without it
         words = {"FILE": photos[0].path, "OUT": str(tmp_path / "out.beton"),
                  "PHOTOS": str(photos[1])}
         if {"MOUNT", "BATCH"} & set(command):

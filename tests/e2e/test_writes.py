@@ -85,6 +85,7 @@ def by_optimize(images, out):
 
 
 def by_info(images, out):
+    import package      # noqa: F401, skips without it
     return dumped.beton("info", "--html", out, images.path, code=None)
 
 

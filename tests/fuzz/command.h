@@ -26,7 +26,6 @@ static const struct command_row {
 	{ &command_info, { NULL } },
 	{ &command_info, { "--json", NULL } },
 	{ &command_info, { "--spec", COMMAND_SPEC, NULL } },
-	{ &command_info, { "--html", "-", "--thumbnails", "4", NULL } },
 	{ &command_show, { NULL } },
 	{ &command_show, { "--json", NULL } },
 	/* The last: it takes a hundred times as long as the others. */

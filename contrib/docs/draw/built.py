@@ -22,5 +22,7 @@ def package():
 
 def output(name, *arguments, **more):
     """Run a program of the build, and return its standard output."""
+    env = {**os.environ, "BETON_PYTHON": sys.executable,
+           "PYTHONPATH": str(BUILD / "python")}
     return subprocess.run([BUILD / name, *arguments], text=True, check=True,
-                          stdout=subprocess.PIPE, **more).stdout
+                          stdout=subprocess.PIPE, env=env, **more).stdout

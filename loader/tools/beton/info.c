@@ -12,15 +12,22 @@
 #include "fs/dataset/joined.h"
 #include "fs/net/url.h"
 #include "fs/order/spec_text.h"
+#include "fs/source/options.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
 #include "fs/util/npy.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/shuffle_quality.h"
-#include "loader/tools/gallery/gallery.h"
+#include "loader/tools/ui/html.h"
+#include "loader/tools/ui/python.h"
 
-enum { PATH_SIZE = 4096, CLASSES_SHOWN = 10 };
+enum {
+	PATH_SIZE = 4096,
+	CLASSES_SHOWN = 10,
+	IMAGES_MAX = 2000,
+	NUMBER_SIZE = 24,
+};
 
 struct info_options {
 	bool json;
@@ -42,7 +49,7 @@ static const struct option_row rows[] = {
 	  .help = "Write an HTML page with images, class balance and sizes "
 		  "to FILE; - is standard output" },
 	{ "thumbnails", .kind = OPTION_NUMBER, AT(thumbnails),
-	  .max = GALLERY_IMAGES_MAX, .argument = "N",
+	  .max = IMAGES_MAX, .argument = "N",
 	  .help = "Show at most N images on the HTML page (default: 100)" },
 	{ "json", .kind = OPTION_FLAG, AT(json),
 	  .help = "Print the contents of dataset.json; with --spec, the "
@@ -378,17 +385,93 @@ static void print_human(struct subject *s)
 		print_order_on_disk(s, &o);
 }
 
-/* The files of a mount do not contain the offsets of values in the dataset. */
-static int make_page(const struct subject *s, const struct info_options *o)
+/* --- page --- */
+
+/* Sets *reads to the reads that finding the size of a value takes. 0: none. */
+static int count_reads(struct dataset *ds, size_t *reads)
 {
+	const struct format *f = &ds->format;
+
+	*reads = 0;
+	for (uint32_t i = 0; f->samples && f->itemsize && i < f->num_fields;
+	     i++) {
+		if (field_is_image(&f->fields[i]))
+			return dataset_size_reads(ds, reads);
+	}
+	return 0;
+}
+
+/* Returns numbers of the file that the page shows, as JSON that the caller
+   frees. NULL: failed, logged. */
+static char *file_facts(struct dataset *ds, struct log *log)
+{
+	const struct format *f = &ds->format;
+	json_int_t pages = (f->table_off - f->first_page) / f->page_size;
+	json_int_t metadata = f->meta_off + f->samples * f->itemsize;
+	json_int_t table = f->file_size - f->table_off;
+	json_t *facts;
+	char *text;
+	size_t reads;
+
+	if (count_reads(ds, &reads))
+		return NULL;
+	facts = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "file_size",
+			  (json_int_t)f->file_size, "page_size",
+			  (json_int_t)f->page_size, "pages", pages, "record",
+			  (json_int_t)f->itemsize, "metadata", metadata,
+			  "table", table, "reads", (json_int_t)reads);
+	text = json_dumps(facts, JSON_COMPACT);
+	json_decref(facts);
+	if (!text)
+		log_error(log, "out of memory");
+	return text;
+}
+
+static int print_page(FILE *out, void *run)
+{
+	return python_print(run, out);
+}
+
+/* Writes the page, or prints it if `path` is "-". */
+static int write_page(const struct subject *s, const char *path,
+		      const char *const *args)
+{
+	struct python_run run = { .log = s->log,
+				  .program = "beton",
+				  .need = "--html",
+				  .module = "betonfs._gallery",
+				  .args = args };
+
+	return strcmp(path, "-") ? html_save(path, s->log, print_page, &run)
+				 : python_exec(&run);
+}
+
+static int make_page(struct subject *s, const struct invocation *call)
+{
+	const struct info_options *o = call->options;
+	const char *storage = source_options_added();
+	cleanup_free char *facts = NULL;
+	char images[NUMBER_SIZE];
+
+	/* The files of a mount do not contain the offsets of values. */
 	if (!s->ds) {
 		log_error(s->log,
 			  "%s: --html needs a FILE, but this is a mount",
 			  s->path);
 		return -EINVAL;
 	}
-	return gallery_save(s->ds, strcmp(o->html, "-") ? o->html : NULL,
-			    o->thumbnails, s->log);
+	facts = file_facts(s->ds, s->log);
+	if (!facts)
+		return -EIO;
+	/* The page reads the dataset on its own. */
+	dataset_close(steal(s->ds));
+	snprintf(images, sizeof(images), "%llu",
+		 (unsigned long long)o->thumbnails);
+	return write_page(
+		s, o->html,
+		(const char *[]){ s->path, storage ? storage : "", images,
+				  command_is_talkative(call) ? "1" : "0", facts,
+				  NULL });
 }
 
 static int info(const struct invocation *call)
@@ -410,7 +493,7 @@ static int info(const struct invocation *call)
 		r = subset_open(o->subset, number(&s, "samples"), s.log,
 				&s.subsets);
 	if (!r && o->html) {
-		r = make_page(&s, o);
+		r = make_page(&s, call);
 	} else if (!r && o->spec) {
 		r = print_spec(&s, o);
 	} else if (!r && o->json) {
