@@ -95,7 +95,7 @@ isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)
 # The programs. The linker takes only the objects that each one refers to.
 prog_src   := $(call in,fs/namespace fs/zerocopy fs/fuse fs/mount \
-              $(addprefix loader/tools/,ui machine picture formats input input/foreign input/parquet combine mkfs fsck top gallery doctor beton))
+              $(addprefix loader/tools/,ui machine picture formats input input/foreign input/parquet combine mkfs fsck top doctor beton))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 man        := $(sort $(wildcard $(foreach n,1 5 7 8,fs/*/*.$n loader/*/*.$n loader/tools/*/*.$n)))

@@ -56,7 +56,7 @@ LAYERS = """
     loader/tools/input/foreign
     loader/tools/input/parquet
     loader/tools/combine
-    loader/tools/top loader/tools/gallery loader/tools/doctor loader/tools/mkfs loader/tools/fsck
+    loader/tools/top loader/tools/doctor loader/tools/mkfs loader/tools/fsck
     loader/tools/beton
 """
 # A directory and all below it -> directories that they never include, whatever
@@ -105,7 +105,7 @@ FACE = {
     "loader/jit/isa": "",
     "loader/jit/prebuild": "",
     "loader/feed": "batch_view synthetic_text feed",
-    "loader/pipeline": "phases pipeline frame>loader/tools/gallery",
+    "loader/pipeline": "phases pipeline",
     "loader/gpu": "cuda device_batch",
     "loader/run": "telemetry callback replay ring state step makers>loader/link named>loader/link",
     "loader/link": "link wire",
@@ -113,7 +113,6 @@ FACE = {
     "loader/tools/ui": "*",
     "loader/tools/machine": "*",
     "loader/tools/top": "draw fetch json terminal",
-    "loader/tools/gallery": "gallery",
     "loader/tools/doctor": "estimate look report trials watch",
     "loader/tools/picture": "picture",
     "loader/tools/formats": "*",

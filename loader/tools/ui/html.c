@@ -103,9 +103,9 @@ static const char *entity_of(uint8_t c)
 	}
 }
 
-void html_text_of(FILE *out, const void *bytes, size_t size)
+void html_text(FILE *out, const char *text)
 {
-	const uint8_t *s = bytes, *end = s + size;
+	const uint8_t *s = (const uint8_t *)text, *end = s + strlen(text);
 	const char *e;
 	size_t n;
 
@@ -121,37 +121,6 @@ void html_text_of(FILE *out, const void *bytes, size_t size)
 		else
 			fwrite(s, 1, n, out);
 	}
-}
-
-bool html_is_text(const void *bytes, size_t size)
-{
-	const uint8_t *s = bytes;
-	size_t length;
-
-	for (size_t i = 0; i < size; i += length) {
-		length = utf8_length(s + i, size - i);
-		if (!length || (is_control(s + i, length) && s[i] != '\r'))
-			return false;
-	}
-	return true;
-}
-
-size_t html_whole(const void *bytes, size_t size)
-{
-	const uint8_t *s = bytes;
-	size_t n = size;
-
-	/* The last character begins within the last four bytes. */
-	while (n && size - n < 3 && (s[n - 1] & 0xc0) == 0x80)
-		n--;
-	if (n && s[n - 1] >= 0xc0 && !utf8_length(s + n - 1, size - n + 1))
-		return n - 1;
-	return size;
-}
-
-void html_text(FILE *out, const char *text)
-{
-	html_text_of(out, text, strlen(text));
 }
 
 /* Writes one conversion of a format, such as "%.1f", and its argument. */
@@ -260,71 +229,6 @@ void html_page(FILE *out, const struct html_page *page)
 	write_template(out, frame, parts, page);
 }
 
-void html_jpeg(FILE *out, const void *bytes, size_t size)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const uint8_t *s = bytes;
-	uint32_t word;
-
-	fputs("data:image/jpeg;base64,", out);
-	for (size_t i = 0; i < size; i += 3) {
-		word = (uint32_t)s[i] << 16;
-		word |= i + 1 < size ? (uint32_t)s[i + 1] << 8 : 0;
-		word |= i + 2 < size ? s[i + 2] : 0;
-		fputc(digits[word >> 18], out);
-		fputc(digits[word >> 12 & 63], out);
-		fputc(i + 1 < size ? digits[word >> 6 & 63] : '=', out);
-		fputc(i + 2 < size ? digits[word & 63] : '=', out);
-	}
-}
-
-const char *html_count(uint64_t n, char text[HTML_NUMBER_SIZE])
-{
-	char digits[24];
-	int size =
-		snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
-	char *to = text;
-
-	for (int i = 0; i < size; i++) {
-		if (i && (size - i) % 3 == 0)
-			*to++ = ',';
-		*to++ = digits[i];
-	}
-	*to = '\0';
-	return text;
-}
-
-const char *html_bytes(double n, char text[HTML_NUMBER_SIZE])
-{
-	static const char *const units[] = { "kB", "MB", "GB", "TB", "PB" };
-	size_t i = 0;
-
-	if (n < 999.5) {
-		snprintf(text, HTML_NUMBER_SIZE, "%.0f B", n);
-		return text;
-	}
-	for (n /= 1000; n >= 999.5 && i + 1 < sizeof(units) / sizeof(*units);
-	     i++)
-		n /= 1000;
-	snprintf(text, HTML_NUMBER_SIZE, n < 999.5 ? "%.3g %s" : "%.0f %s", n,
-		 units[i]);
-	return text;
-}
-
-const char *html_percent(double part, double all, char text[HTML_NUMBER_SIZE])
-{
-	double v = all > 0 ? 100 * part / all : 0;
-
-	if (v > 0 && v < 0.1)
-		snprintf(text, HTML_NUMBER_SIZE, "under 0.1 %%");
-	else if (v > 99.9 && v < 100)
-		snprintf(text, HTML_NUMBER_SIZE, "over 99.9 %%");
-	else
-		snprintf(text, HTML_NUMBER_SIZE, "%.3g %%", v);
-	return text;
-}
-
 /* --- pictures ------------------------------------------------------------ */
 
 struct html_bar html_bar(const char *name, double value, bool marked,
@@ -363,60 +267,4 @@ void html_bars(FILE *out, const char *title, const struct html_bar *bars,
 			100 * share_of(bars[i].value, most), bars[i].number);
 	}
 	fputs("</table>\n", out);
-}
-
-/* A histogram, in units of its picture. */
-enum {
-	WIDTH = 340,
-	TALL = 92, /* the highest column */
-	FLOOR = TALL + 4,
-	HEIGHT = FLOOR + 16,
-	TICK_ROOM = 30, /* for half of the text of a tick, on each side */
-};
-
-static void draw_column(FILE *out, const struct html_column *c, double most,
-			double left, double width)
-{
-	double tall = share_of(c->value, most) * TALL;
-
-	/* A small value is visible, too. */
-	if (c->value > 0)
-		tall = fmax(tall, 1);
-	html_print(
-		out,
-		"<g><title>%s</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></g>\n",
-		c->title, left, FLOOR - tall, width > 4 ? width - 1 : width,
-		tall);
-}
-
-static void draw_tick(FILE *out, const char *text, double at)
-{
-	html_print(
-		out,
-		"<path d=\"M%.1f %dv4\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">%s</text>\n",
-		at, FLOOR, at, HEIGHT - 2,
-		at < TICK_ROOM		 ? "start"
-		: at > WIDTH - TICK_ROOM ? "end"
-					 : "middle",
-		text);
-}
-
-void html_columns(FILE *out, const char *title,
-		  const struct html_column *columns, size_t n)
-{
-	double most = 0, width = (double)WIDTH / (double)(n ? n : 1);
-
-	for (size_t i = 0; i < n; i++)
-		most = fmax(most, columns[i].value);
-	html_print(
-		out,
-		"<svg role=\"img\" aria-label=\"%s\" viewBox=\"0 0 %d %d\">\n",
-		title, WIDTH, HEIGHT);
-	for (size_t i = 0; i < n; i++)
-		draw_column(out, &columns[i], most, width * (double)i, width);
-	fprintf(out, "<path d=\"M0 %d.5H%d\"/>\n", FLOOR, WIDTH);
-	for (size_t i = 0; i < n; i++)
-		if (columns[i].tick[0])
-			draw_tick(out, columns[i].tick, width * (double)i);
-	fputs("</svg>\n", out);
 }

@@ -45,28 +45,10 @@ void html_page(FILE *out, const struct html_page *page);
 /* Writes text as escaped UTF-8. Invalid bytes are replaced, and control
    characters become blanks. */
 void html_text(FILE *out, const char *text);
-void html_text_of(FILE *out, const void *bytes, size_t size);
 /* Like printf(), but escapes the arguments of %s; `format` itself is markup.
    Supports %s, %d, %u, %x, %llu, %zu, %f and %g, without `*`. */
 void html_print(FILE *out, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-
-/* Returns whether a text is UTF-8 without control characters other than line
-   ends. */
-bool html_is_text(const void *bytes, size_t size);
-/* Returns the length of the complete characters of a text that was cut at any
-   byte. */
-size_t html_whole(const void *bytes, size_t size);
-
-/* Writes a JPEG as a data URL. */
-void html_jpeg(FILE *out, const void *bytes, size_t size);
-
-/* Numbers for readers: 1,281,167; 84.2 kB; 7.5 %. */
-enum { HTML_NUMBER_SIZE = 32 };
-
-const char *html_count(uint64_t n, char text[HTML_NUMBER_SIZE]);
-const char *html_bytes(double n, char text[HTML_NUMBER_SIZE]);
-const char *html_percent(double part, double all, char text[HTML_NUMBER_SIZE]);
 
 /* A row of a bar chart. The length of a bar is relative to the longest. */
 struct html_bar {
@@ -83,16 +65,5 @@ struct html_bar html_bar(const char *name, double value, bool marked,
 /* `title` describes the table to readers who do not see it. */
 void html_bars(FILE *out, const char *title, const struct html_bar *bars,
 	       size_t n);
-
-/* A column of a histogram. */
-struct html_column {
-	double value;
-	char tick[HTML_NUMBER_SIZE]; /* below its left edge; "": none */
-	char title[96];		     /* shown under the pointer */
-};
-
-/* A histogram. `title` describes all that it shows. */
-void html_columns(FILE *out, const char *title,
-		  const struct html_column *columns, size_t n);
 
 #endif
