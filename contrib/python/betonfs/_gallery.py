@@ -40,7 +40,7 @@ _CLASSES_MAX = 1 << 15      # the largest ImageNet has 21,841
 _FIELDS_MAX = 64
 _DAMAGED = 8                # damaged samples that are listed
 # Larger values and images are not worth reading or decoding for a thumbnail.
-_STORED_MAX, _PIXELS_MAX = 512 << 20, 1 << 28
+_STORED_MAX = _PIXELS_MAX = 512 << 20
 # Pixels of a thumbnail's longer side. The page shows it at two thirds of that,
 # because many screens have two pixels per CSS pixel. It enlarges tiny images,
 # which makes artifacts visible: they have a better quality.
