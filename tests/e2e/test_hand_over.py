@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs do in Python: which interpreter and package they run, with which
-arguments, and one line about what is missing. Most tests run a package of their
-own, so they also run without the package of the build."""
+"""Programs run modules of Python: by which interpreter, with which arguments, and
+with one line about what is missing. Most tests run a package of their own, so
+they also run without the package of the build."""
 import json
 import os
 import re

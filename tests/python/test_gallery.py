@@ -176,8 +176,7 @@ class Checked(html.parser.HTMLParser):
 
 @pytest.mark.filterwarnings("error")
 def test_random_damage(tmp_path):
-    """Whatever is damaged, the page is complete, or the dataset does not
-    open."""
+    """The page is complete, or the dataset does not open."""
     good = dumped.photos(tmp_path / "good.beton", 24, 1 << 14)
     data = pathlib.Path(good.path).read_bytes()
     rng = np.random.default_rng(1)

@@ -5,8 +5,8 @@
  * imports nothing from the working directory.
  *
  * If Python, the package in the version of this program, or a library is
- * missing, one line on standard error says what to install. Other users cannot
- * read the arguments, because these may contain a URL with a secret.
+ * missing, one line on standard error contains what to install. Other users
+ * cannot read the arguments, because these may contain a URL with a secret.
  *
  * The functions set variables of the environment, so call them while no other
  * thread runs.
