@@ -95,14 +95,14 @@ isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)
 # The programs. The linker takes only the objects that each one refers to.
 prog_src   := $(call in,fs/namespace fs/zerocopy fs/fuse fs/mount \
-              $(addprefix loader/tools/,ui machine picture formats input input/foreign input/parquet combine mkfs fsck top doctor beton))
+              $(addprefix loader/tools/,ui python machine picture formats input input/library combine mkfs fsck top doctor beton))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 man        := $(sort $(wildcard $(foreach n,1 5 7 8,fs/*/*.$n loader/*/*.$n loader/tools/*/*.$n)))
 
 # Libraries that the programs use if they are installed: NAME=PACKAGE of
 # pkg-config. The sources see HAVE_NAME.
-optional   := WEBP=libwebp TIFF=libtiff-4 HEIF=libheif JXL=libjxl ZSTD=libzstd HDF5=hdf5
+optional   := WEBP=libwebp TIFF=libtiff-4 HEIF=libheif JXL=libjxl
 found      := $(foreach o,$(optional),$(shell $(PKG_CONFIG) --exists $(lastword $(subst =, ,$o)) && echo $o))
 found_pkgs := $(foreach o,$(found),$(lastword $(subst =, ,$o)))
 # Those that mkfs.beton loads when a file needs them, because that takes longer
@@ -148,6 +148,8 @@ lib_objs := $(call obj,$(lib_src)) $(isa_objs)
 # In a source distribution, python_tree is the top of the tree.
 python_tree := contrib/python
 python_dir := $(BUILD)/python/betonfs
+# The package has this program for python -m betonfs.convert.
+python_mkfs := $(python_dir)/bin/mkfs.beton
 python_include := $(shell $(PYTHON) -c 'import os, sys, sysconfig; p = sysconfig.get_path("include"); sys.version_info >= (3, 11) and os.path.exists(p + "/Python.h") and print(p)' 2>/dev/null)
 python_suffix := $(shell $(PYTHON) -c 'import sysconfig as s; print(s.get_config_var("EXT_SUFFIX") if s.get_config_var("Py_GIL_DISABLED") else ".abi3.so")' 2>/dev/null)
 python_src := $(sort $(wildcard $(python_tree)/src/*.c))
@@ -163,7 +165,7 @@ $(lib): $(lib_objs)
 $(so) $(python_dir)/$(SONAME): $(lib_objs) loader/libbeton.map
 $(parts): $(call obj,$(prog_src))
 $(BUILD)/betonfs: $(call obj,fs/mount/betonfs.c) $(parts) $(lib)
-$(BUILD)/mkfs.beton: $(call obj,loader/tools/mkfs/mkfs.c) $(parts) $(lib)
+$(BUILD)/mkfs.beton $(python_mkfs): $(call obj,loader/tools/mkfs/mkfs.c) $(parts) $(lib)
 $(BUILD)/fsck.beton: $(call obj,loader/tools/fsck/fsck.c) $(parts) $(lib)
 $(BUILD)/beton: $(call obj,loader/tools/beton/beton.c) $(parts) $(lib)
 $(addprefix $(BUILD)/test_,cuda upload device_batch gpu_loader link callback machine): | $(standins)
@@ -172,15 +174,15 @@ $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 
 $(call obj,$(call in,fs/net)): private CPPFLAGS += $(curl_cflags)
 $(call obj,$(call in,fs/fuse fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
-$(call obj,$(call in,loader/tools/picture loader/tools/input loader/tools/input/foreign loader/tools/input/parquet loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(found_cflags)
+$(call obj,$(call in,loader/tools/picture loader/tools/input loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(found_cflags)
 
 fuzz_libs = $(base_libs) $(call pkg,--libs,libpng zlib) $(found_libs)
 base_cflags := $(call pkg,--cflags,libjpeg libpng jansson liblz4)
 base_libs := $(call pkg,--libs,libjpeg libpng jansson liblz4) -ldl -lm -lpthread
 $(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) -Wl,--version-script=loader/libbeton.map $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
-$(BUILD)/mkfs.beton $(BUILD)/test_picture $(filter $(BUILD)/test_input_%,$(units)): private LDLIBS += $(call pkg,--libs,libpng zlib) $(found_libs)
-$(so) $(python_dir)/$(SONAME) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
+$(BUILD)/mkfs.beton $(python_mkfs) $(BUILD)/test_picture $(filter $(BUILD)/test_input_%,$(units)): private LDLIBS += $(call pkg,--libs,libpng zlib) $(found_libs)
+$(so) $(python_dir)/$(SONAME) $(python_mkfs) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
 
 $(python_objs): $(BUILD)/python.flags
 $(python_objs): private CPPFLAGS += -isystem $(python_include)
@@ -208,7 +210,7 @@ $(filter $(bash_dir)/%,$(completions)): $(bash_dir)/%: $(BUILD)/% contrib/comple
 $(filter $(zsh_dir)/%,$(completions)): $(zsh_dir)/_%: $(BUILD)/% contrib/completions ; $(call complete,$*,zsh)
 $(filter $(fish_dir)/%,$(completions)): $(fish_dir)/%.fish: $(BUILD)/% contrib/completions ; $(call complete,$*,fish)
 
-python: $(if $(python_include),$(python_files) $(python_dir)/_beton$(python_suffix))
+python: $(if $(python_include),$(python_files) $(python_dir)/_beton$(python_suffix) $(if $(PYTHON_RPATH),$(python_mkfs)))
 	$(if $(python_include),,@echo "make python: $(PYTHON) is older than 3.11, or python3-dev is not installed")
 $(python_dir)/_beton$(python_suffix): $(python_objs) $(python_dir)/$(SONAME)
 	$(call progress,LD)
@@ -217,6 +219,11 @@ $(python_dir)/$(SONAME):
 	@mkdir -p $(@D)
 	$(call progress,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(filter %.o,$^) $(LDLIBS)
+$(python_mkfs): private LDFLAGS += -s $(if $(PYTHON_RPATH),-Wl$(comma)-rpath$(comma)'$(PYTHON_RPATH)/..')
+$(python_mkfs):
+	@mkdir -p $(@D)
+	$(call progress,LD)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 $(python_files): $(python_dir)/%: $(python_tree)/betonfs/%
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
@@ -338,7 +345,7 @@ lint: all
 	@python3 tests/lint/words.py
 	@sh tests/lint/spelling.sh
 	@echo "lint: passed"
-e2e: python bench $(link) $(netfs) $(BUILD)/test_input_columns $(BUILD)/test_remote_reader
+e2e: python bench $(link) $(netfs) $(BUILD)/test_remote_reader
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)
 
 # Harnesses with a main() that replays files, the same for libFuzzer, and the

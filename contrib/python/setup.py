@@ -93,14 +93,16 @@ class Build(build_ext):
         into = made.parent.resolve()
         into.mkdir(parents=True, exist_ok=True)
         # There may be one for another interpreter beside it.
-        for name in made.name, "libbeton.so.0":
-            shutil.copy(build / "python" / "betonfs" / name, into)
+        (into / "bin").mkdir(exist_ok=True)
+        for name in made.name, "libbeton.so.0", "bin/mkfs.beton":
+            shutil.copy(build / "python" / "betonfs" / name, into / name)
         if not os.environ.get("AUDITWHEEL_PLAT"):
             self._carry(into)
 
     def _carry(self, into):
         """Copy libraries beside libbeton, where its run path finds them."""
-        needs = subprocess.run(["ldd", into / "libbeton.so.0"], check=True,
+        needs = subprocess.run(["ldd", into / "libbeton.so.0",
+                                into / "bin/mkfs.beton"], check=True,
                                capture_output=True, text=True).stdout
         for name, path in CARRIED.findall(needs):
             if pathlib.Path(path).parent != into:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write sources of columns by their own libraries, and print their values as
-these libraries return them, in the form of build/test_input_columns.
+these libraries return them, in the form of rows.py.
 
     columns.py CASE DIRECTORY
 
@@ -31,6 +31,12 @@ def hex_of(value):
     if isinstance(value, bytes):
         return value.hex()
     return value.tobytes().hex()
+
+
+def ragged(*numbers):
+    """An array of int64 as a field of bytes has it, beton(5)."""
+    return struct.pack(f"<8s4sIQ{len(numbers)}q", b"BETONARR", b"<i8", 1,
+                       len(numbers), *numbers).hex()
 
 
 def real(value):
@@ -260,12 +266,14 @@ def parquet_refused(directory):
     remedy = "leave the column out with --fields"
     show("parquet", [
         "id int",
-        f"names bytes refused: lists of other values than numbers: {remedy}",
-        f"ragged array <i8 0 refused: lists of several lengths: {remedy}",
+        "names json",
+        "ragged bytes",
         f"map bytes refused: maps: {remedy}",
         f"price bytes refused: decimal numbers: {remedy}",
         f"deep.a bytes refused: nested values: {remedy}",
-    ], [["1"], [f"error {path}, row 1: column 'id': a null"], ["3"]])
+    ], [["1", hex_of('["a"]'), ragged(1)],
+        [f"error {path}, row 1: column 'id': a null"],
+        ["3", hex_of("[]"), ragged(3)]])
 
 
 # --- MDS ---------------------------------------------------------------------
@@ -310,7 +318,7 @@ def mds_columns():
 
 
 def shown(kind, value):
-    """A value of a library that writes shards, as test_input_columns prints it."""
+    """A value of a library that writes shards, as rows.py prints it."""
     from PIL import Image
     if kind == "int":
         return str(int(value))
@@ -679,7 +687,7 @@ def hdf5_refused(directory):
         f"b int refused: 4 rows instead of 3: {remedy}",
         "c bytes refused: values of a type that a dataset cannot hold: "
         + remedy,
-        "one int refused: no rows, or more than 8 dimensions in a row: "
+        "one bytes refused: no rows, or more than 8 dimensions in a row: "
         + remedy,
         "x.same int", "y.same int"], [[str(i)] * 3 for i in range(3)])
 

@@ -57,11 +57,13 @@ def code_cache(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def interpreter(tmp_path_factory):
-    """Programs that need Python run this one with the package of the build."""
+    """Programs that need Python run this one with the package of the build, or
+    one that has the libraries of sources."""
     path = tmp_path_factory.mktemp("python") / "python3"
     package = os.environ.get("BETON_PACKAGE", str(BUILD / "python"))
     path.write_text(f"#!/bin/sh\nPYTHONPATH={shlex.quote(package)} exec "
-                    f'{shlex.quote(sys.executable)} "$@"\n')
+                    f'{shlex.quote(os.environ.get("SOURCES_PYTHON", sys.executable))} '
+                    '"$@"\n')
     path.chmod(0o755)
     os.environ["BETON_PYTHON"] = str(path)
 

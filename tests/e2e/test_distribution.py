@@ -27,8 +27,6 @@ LIBRARIES = {
     "libheif": ("libheif-dev", "libheif1", None, None),
     "libjxl": ("libjxl-dev", "libjxl0.11", None, None),
     "zlib": ("zlib1g-dev", "zlib1g", None, None),
-    "libzstd": ("libzstd-dev", "libzstd1", None, None),
-    "hdf5": ("libhdf5-dev", "libhdf5-310", None, None),
     "libcurl": ("libcurl4-openssl-dev", "libcurl4t64", None, "libcurl-devel"),
     "jansson": ("libjansson-dev", "libjansson4", "jansson", "jansson-devel"),
     "liblz4": ("liblz4-dev", "liblz4-1", "lz4", "lz4-devel"),
@@ -161,7 +159,7 @@ def test_the_image_has_required_packages():
     needed = {n for n in needed if not n.endswith("san")}
     assert needed
     # Their packages are called otherwise.
-    others = {"libz": "zlib", "libhdf5_serial": "libhdf5"}
+    others = {"libz": "zlib"}
     for name in (others.get(n, n) for n in needed):
         assert [row for row in LIBRARIES.values()
                 if row[1].replace("-", "").startswith(name)], name

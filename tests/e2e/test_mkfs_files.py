@@ -17,6 +17,7 @@ import pytest
 
 import betonfile
 from betonfile import BYTES, FLOAT, IMAGE, INT, JSON, NDARRAY
+from libraries import need
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).absolute()
 N = 12
@@ -160,6 +161,7 @@ def test_pixels_are_images_by_name(tmp_path, out, channels):
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_npz_files_follow_each_other(tmp_path, out, save):
+    need()
     save(tmp_path / "0.npz", image=PIXELS[:5], y=np.arange(5))
     save(tmp_path / "1.npz", y=np.arange(5, N), image=PIXELS[5:])
     got = mkfs(tmp_path / "0.npz", tmp_path / "1.npz", out)
@@ -167,13 +169,14 @@ def test_npz_files_follow_each_other(tmp_path, out, save):
     same(got["image"], PIXELS)
 
 
-def test_npz_without_compression_makes_no_copy(tmp_path, out, monkeypatch):
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz_in_its_order_makes_no_copy(tmp_path, out, monkeypatch, save):
+    need()
     monkeypatch.setenv("TMPDIR", "/nowhere")
-    np.savez(tmp_path / "0.npz", y=np.arange(5))
+    save(tmp_path / "0.npz", y=np.arange(5))
     assert mkfs(tmp_path / "0.npz", out)["y"] == [0, 1, 2, 3, 4]
-    np.savez_compressed(tmp_path / "0.npz", y=np.arange(5))
     out.unlink()
-    assert "TMPDIR" in refused(tmp_path / "0.npz", out)
+    assert "TMPDIR" in refused("--shuffle", tmp_path / "0.npz", out)
 
 
 @pytest.mark.parametrize("array, why", [
@@ -206,15 +209,17 @@ def test_damaged_arrays(tmp_path, out):
 
 
 def test_damaged_npz(tmp_path, out):
+    need()
     path = tmp_path / "x.npz"
     np.savez_compressed(path, a=np.arange(1000))
     whole = bytearray(path.read_bytes())
     path.write_bytes(whole[:-9])
-    assert "no zip archive" in refused(path, out)
+    assert "not a zip file" in refused(path, out)
     whole[200] ^= 1
     path.write_bytes(whole)
     message = refused(path, out)
-    assert "damaged" in message or "CRC" in message
+    assert str(path) in message and (
+        "decompressing" in message or "CRC" in message)
 
 
 # --- WebDataset -------------------------------------------------------------
@@ -628,6 +633,7 @@ def check_features(got):
 
 @pytest.mark.parametrize("packed", [True, False])
 def test_examples(tmp_path, out, packed):
+    need("tfrecord")
     paths = [tmp_path / f"train-{k:05}-of-00002" for k in range(2)]
     for k, path in enumerate(paths):
         path.write_bytes(b"".join(
@@ -638,6 +644,7 @@ def test_examples(tmp_path, out, packed):
 
 
 def test_examples_of_tensorflow(tmp_path, out):
+    need("tfrecord")
     tf = pytest.importorskip("tensorflow")
     kinds = {bytes: ("bytes_list", tf.train.BytesList),
              float: ("float_list", tf.train.FloatList),
@@ -659,7 +666,7 @@ def test_examples_of_tensorflow(tmp_path, out):
 
 
 @pytest.mark.parametrize("second, why", [
-    (example({"b": [1]}), "a feature that the first record lacks"),
+    (example({"b": [1]}), "lacks the feature 'a'"),
     (example({"a": [1], "b": [1]}), "a feature that the first record lacks"),
     (example({}), "lacks the feature 'a'"),
     (example({"a": [1.0]}), "another type than before"),
@@ -668,6 +675,7 @@ def test_examples_of_tensorflow(tmp_path, out):
     (b"\x0a\x7f", "no tf.train.Example"),
 ])
 def test_bad_examples(tmp_path, out, second, why):
+    need("tfrecord")
     path = tmp_path / "x.tfrecord"
     path.write_bytes(record(example({"a": [1]})) + record(second))
     message = refused(path, out)
@@ -675,6 +683,7 @@ def test_bad_examples(tmp_path, out, second, why):
 
 
 def test_damaged_records(tmp_path, out):
+    need("tfrecord")
     path = tmp_path / "x.tfrecord"
     whole = b"".join(record(example({"a": [7], "b": [b"x" * 30]}))
                      for _ in range(3))
@@ -687,7 +696,7 @@ def test_damaged_records(tmp_path, out):
     for end in size + 5, 2 * size - 1:
         path.write_bytes(whole[:end])
         assert "ends" in refused(path, out)
-    for at in range(size + 12, 2 * size):
+    for at in range(size + 12, 2 * size, size // 4):
         damaged = bytearray(whole)
         damaged[at] ^= 1
         path.write_bytes(damaged)
@@ -699,6 +708,7 @@ def test_damaged_records(tmp_path, out):
 
 
 def test_compressed_records(tmp_path, out):
+    need("tfrecord")
     whole = record(example({"a": [7]}))
     for name, data in [("x.tfrecord", gzip.compress(whole)),
                        ("x.tfrecord.gz", gzip.compress(whole)),
@@ -722,8 +732,5 @@ def test_a_shard_that_would_fill_the_disk(tmp_path, out, declared):
         "version": 2}))
     (folder / "s.mds.zstd").write_bytes(
         b"\x28\xb5\x2f\xfd\xc0\x58" + struct.pack("<Q", 1 << 33) + bytes(64))
-    r = run(folder, out)
-    assert r.returncode == 1
-    if b"libzstd" in r.stderr:
-        pytest.skip("this build lacks zstd")
-    assert b"more than 4294967295 bytes" in r.stderr, r
+    need("streaming")
+    assert "s.mds, sample 0" in refused(folder, out)

@@ -51,10 +51,10 @@ LAYERS = """
     loader/link
     loader
     loader/tools/ui loader/tools/machine
+    loader/tools/python
     loader/tools/picture loader/tools/formats
     loader/tools/input
-    loader/tools/input/foreign
-    loader/tools/input/parquet
+    loader/tools/input/library
     loader/tools/combine
     loader/tools/top loader/tools/doctor loader/tools/mkfs loader/tools/fsck
     loader/tools/beton
@@ -114,11 +114,11 @@ FACE = {
     "loader/tools/machine": "*",
     "loader/tools/top": "draw fetch json terminal",
     "loader/tools/doctor": "estimate look report trials watch",
+    "loader/tools/python": "*",
     "loader/tools/picture": "picture",
     "loader/tools/formats": "*",
-    "loader/tools/input": "directory input",
-    "loader/tools/input/foreign": "file values",
-    "loader/tools/input/parquet": "",
+    "loader/tools/input": "directory input kinds",
+    "loader/tools/input/library": "",
     "loader/tools/combine": "split outputs partition",
     "loader/tools/mkfs": "",
     "loader/tools/fsck": "",
@@ -132,10 +132,8 @@ ONLY = {
     "dlfcn.h": ["loader/jit/jit.c", "fs/util/library.c"],
     "link.h": ["fs/util/library.c"],
     "jpeglib.h": ["loader/codec/*"],
-    "hdf5.h": ["loader/tools/input/foreign/hdf5.c"],
-    "lz4.h": ["fs/cache/cold.c", "loader/tools/ui/features.c", "loader/tools/input/parquet/*"],
+    "lz4.h": ["fs/cache/cold.c", "loader/tools/ui/features.c"],
     "png.h": ["loader/codec/png.c", "loader/tools/picture/*"],
-    "zstd.h": ["loader/tools/input/foreign/*", "loader/tools/input/parquet/*"],
     "webp/decode.h": ["loader/tools/picture/webp.c"],
     "tiffio.h": ["loader/tools/picture/tiff.c"],
     "libheif/heif.h": ["loader/tools/picture/heif.c"],

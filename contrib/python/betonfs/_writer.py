@@ -9,7 +9,8 @@ import operator
 import os
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import (Callable, Iterable, Iterator, Mapping, Sequence,
+                             Set)
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any
@@ -485,6 +486,14 @@ def indexed(encoder: Any, samples: Any, numbers: Sequence[int],
     """Those of these numbers, by processes."""
     return made(lambda k: encoder.sample(k, samples[numbers[k]]), len(numbers),
                 workers)
+
+
+def frame_encoder(raw: bool, quality: int,
+                  max_resolution: int) -> Callable[[Any], bytes]:
+    """A function that encodes one image of a "frames" field: as JPEG, or as PNG
+    if `raw`."""
+    return _Encoder({}, "raw" if raw else "jpg", quality, max_resolution, False,
+                    {})._frame
 
 
 def refuse_existing(path: str | os.PathLike[str], call: str = "write") -> None:

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "fs/dataset/joined.h"
-#include "fs/files/paths.h"
+#include "fs/net/url.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/tools/input/input.h"
+#include "loader/tools/input/kinds.h"
 #include "loader/util/read_file.h"
 
 enum { OPTIONS_MAX = 1 << 16 }; /* bytes of .betonfs/options */
@@ -43,7 +43,7 @@ static bool is_mount(const char *directory)
 static bool matches(const struct input_path *path)
 {
 	/* No other kind of source is read from a server. */
-	if (paths_is_url(path->path))
+	if (url_is(path->path))
 		return true;
 	if (S_ISDIR(path->st.st_mode))
 		return is_mount(path->path);
@@ -184,6 +184,11 @@ static int open_parts(struct beton *b, const struct input_path *paths,
 {
 	int r = 0;
 
+	b->parts = calloc(num_paths, sizeof(*b->parts));
+	if (!b->parts) {
+		log_error(b->input.log, "out of memory");
+		return -ENOMEM;
+	}
 	for (size_t i = 0; i < num_paths && !r; i++) {
 		struct part *part = &b->parts[i];
 
@@ -198,27 +203,21 @@ static int open_parts(struct beton *b, const struct input_path *paths,
 	return r;
 }
 
-static int open_beton(const struct input_path *paths, size_t num_paths,
-		      struct log *log, struct input **out)
+static int open_beton(const struct input_setup *setup, struct input **out)
 {
-	struct beton *b = calloc(1, sizeof(*b));
+	struct beton *b = input_new(&input_beton, sizeof(*b), setup->log);
 	const struct format *f;
-	int r = -ENOMEM;
+	int r;
 
-	if (b) {
-		b->input.kind = &input_beton;
-		b->input.log = log;
-		b->parts = calloc(num_paths, sizeof(*b->parts));
-	}
-	if (!b || !b->parts)
-		log_error(log, "out of memory");
-	else
-		r = open_parts(b, paths, num_paths);
+	if (!b)
+		return -ENOMEM;
+	r = open_parts(b, setup->paths, setup->num_paths);
+	b->input.keeps_images = true;
 	f = r ? NULL : &b->parts[0].ds->format;
 	for (uint32_t i = 0; !r && i < f->num_fields; i++)
 		r = add_field(b, &f->fields[i]);
 	if (r)
-		close_beton(b ? &b->input : NULL);
+		close_beton(&b->input);
 	else
 		*out = &b->input;
 	return r;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/tools/input/kinds.h"
 #include "loader/tools/input/scan.h"
 #include "loader/tools/picture/picture.h"
 
@@ -20,9 +21,10 @@ struct directory {
 	size_t mask;
 };
 
+/* A directory without images may be a dataset of a library. */
 static bool matches(const struct input_path *path)
 {
-	return S_ISDIR(path->st.st_mode);
+	return S_ISDIR(path->st.st_mode) && scan_has_images(path->path);
 }
 
 static struct directory *of(const struct input *in)
@@ -78,19 +80,16 @@ static int scan_paths(struct directory *d, const struct input_path *paths,
 	return r;
 }
 
-static int open_directory(const struct input_path *paths, size_t num_paths,
-			  struct log *log, struct input **out)
+static int open_directory(const struct input_setup *setup, struct input **out)
 {
-	struct directory *d = calloc(1, sizeof(*d));
+	struct directory *d =
+		input_new(&input_directory, sizeof(*d), setup->log);
 	int r;
 
-	if (!d) {
-		log_error(log, "out of memory");
+	if (!d)
 		return -ENOMEM;
-	}
-	d->input.kind = &input_directory;
-	d->input.log = d->scan.log = log;
-	r = scan_paths(d, paths, num_paths);
+	d->scan.log = setup->log;
+	r = scan_paths(d, setup->paths, setup->num_paths);
 	r = r ? r : add_fields(d);
 	if (r) {
 		close_directory(&d->input);

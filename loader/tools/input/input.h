@@ -53,8 +53,11 @@ struct input_field {
 	bool is_tensor; /* arrays: of PyTorch, not of NumPy */
 	uint32_t index; /* for the kind's own use */
 	/* Why no value can be read, with what to do. Empty: values can be read.
-	   A mapping refuses such a field unless --fields drops it. */
+	   A mapping refuses such a field unless --fields drops it, or names one
+	   of `types`. */
 	char refused[INPUT_WHY_SIZE];
+	/* The types that the kind's cast() makes, "mask|list". NULL: none. */
+	const char *types;
 };
 
 struct input_value {
@@ -81,6 +84,13 @@ struct input_error {
 struct input;
 struct input_reader;
 
+/* The samples that a reading needs, in the order in which they are read. */
+struct input_order {
+	uint64_t (*at)(const void *arg, uint64_t i);
+	const void *arg;
+	uint64_t count;
+};
+
 /* A path of the command line. */
 struct input_path {
 	const char *path; /* "-" is standard input */
@@ -90,20 +100,40 @@ struct input_path {
 	size_t head_size;
 };
 
+/* The sources of an input, and how to read them. */
+struct input_setup {
+	const struct input_path *paths;
+	size_t num_paths;
+	/* For kinds that have them: the split of a dataset, NULL if none is
+	   named, and how to encode images that become parts of a value. */
+	const char *split;
+	const char *mode;
+	int quality;
+	int max_resolution;
+	struct log *log;
+};
+
 struct input_kind {
 	const char *name;  /* "webdataset" */
 	const char *words; /* in messages: "WebDataset shards (.tar)" */
-	/* The library that this build lacks, with what to install: "libhdf5:
-	   install libhdf5-dev". NULL: the kind works. */
-	const char *missing;
+	bool has_splits;
 	bool (*matches)(const struct input_path *path);
 	/*
 	 * Opens sources of this kind as one input; their samples follow each
 	 * other. Finds fields and the number of samples, checks what it can at
 	 * a bounded cost, and logs failures with the path and the place in it.
 	 */
-	int (*open)(const struct input_path *paths, size_t num_paths,
-		    struct log *log, struct input **out);
+	int (*open)(const struct input_setup *setup, struct input **out);
+	/* Adds a field with the values of another one in a type that its
+	   `types` contains. Failures are logged. NULL: fields have no types. */
+	int (*cast)(struct input *in, size_t field, const char *type);
+	/*
+	 * Begins a reading of the fields i with wanted[i]: from now on, only
+	 * these samples are read, about in this order. No reader is open.
+	 * Failures are logged. NULL: any sample can be read at any time.
+	 */
+	int (*begin)(struct input *in, const bool *wanted,
+		     const struct input_order *order);
 	/* Makes the state of one thread. */
 	int (*reader_open)(struct input *in, struct input_reader **out);
 	/*
@@ -121,14 +151,17 @@ struct input_kind {
 	void (*close)(struct input *in); /* takes NULL */
 };
 
-/* The first member of every kind's own struct. Immutable once open. */
+/* The first member of every kind's own struct. Immutable once open, except for
+   cast() and begin(). */
 struct input {
 	const struct input_kind *kind;
+	const char *title; /* in messages; NULL: the kind's words */
 	struct log *log;
 	uint64_t num_samples;
-	struct input_field *fields;
+	struct input_field *fields; /* only cast() adds some to an open input */
 	size_t num_fields;
-	uint64_t ignored; /* files that are no samples, for the summary */
+	uint64_t ignored;  /* files that are no samples, for the summary */
+	bool keeps_images; /* unless an option asks for another form */
 };
 
 /* The first member of every kind's reader. */
@@ -137,20 +170,14 @@ struct input_reader {
 	struct input_memory *memory; /* one per field, for its values */
 };
 
-extern const struct input_kind input_beton, input_directory, input_hdf5,
-	input_list, input_litdata, input_lmdb, input_manifest, input_mds,
-	input_numpy, input_parquet, input_tfrecord, input_webdataset;
-
-/* Returns the kinds and sets *n to their number. */
-const struct input_kind *const *input_kinds(size_t *n);
-
-/*
- * Opens SOURCE operands as one input. All are of one kind, which their names
- * and first bytes determine. Failures are logged.
- */
-int input_open(char *const *sources, size_t num_sources, struct log *log,
-	       struct input **out);
 void input_close(struct input *in); /* takes NULL */
+
+/* Returns a name of the input for messages. */
+const char *input_title(const struct input *in);
+
+/* Begins a reading, see struct input_kind. */
+int input_begin(struct input *in, const bool *wanted,
+		const struct input_order *order);
 
 /* Bytes of the text of input_advice(). */
 enum { INPUT_ADVICE_SIZE = 256 };
@@ -161,6 +188,10 @@ const char *input_advice(const struct input *in, const char *name,
 			 char out[INPUT_ADVICE_SIZE]);
 
 /* --- for kinds ----------------------------------------------------------- */
+
+/* Makes an input of `size` bytes, zeros but for its kind and its log. Returns
+   NULL if memory is short; logged. */
+void *input_new(const struct input_kind *kind, size_t size, struct log *log);
 
 /* Memory of a reader that only grows. */
 struct input_memory {
@@ -199,6 +230,9 @@ int input_refuse(struct input_error *error, int code, const char *format, ...)
    is short; logged. A name of more than 255 bytes is refused. */
 struct input_field *input_add_field(struct input *in, const char *name,
 				    enum input_type type);
+
+/* Returns the bytes of a value of an array field. */
+uint64_t input_array_size(const struct input_field *f);
 
 /* Returns whether a name ends in one of the extensions, "jpg|jpeg", in upper or
    lower case. */

@@ -11,7 +11,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/tools/input/input.h"
+#include "loader/tools/input/kinds.h"
 #include "loader/util/read_file.h"
 
 /* Bytes of all paths, which stay in memory. */
@@ -104,25 +104,20 @@ static int find_paths(struct list *l)
 	return 0;
 }
 
-static int open_list(const struct input_path *paths, size_t num_paths,
-		     struct log *log, struct input **out)
+static int open_list(const struct input_setup *setup, struct input **out)
 {
 	struct list *l;
 	int r;
 
-	(void)paths;
-	if (num_paths > 1) {
-		log_error(log, "standard input is given %zu times as a source",
-			  num_paths);
+	if (setup->num_paths > 1) {
+		log_error(setup->log,
+			  "standard input is given %zu times as a source",
+			  setup->num_paths);
 		return -EINVAL;
 	}
-	l = calloc(1, sizeof(*l));
-	if (!l) {
-		log_error(log, "out of memory");
+	l = input_new(&input_list, sizeof(*l), setup->log);
+	if (!l)
 		return -ENOMEM;
-	}
-	l->input.kind = &input_list;
-	l->input.log = log;
 	r = find_paths(l);
 	if (r)
 		close_list(&l->input);

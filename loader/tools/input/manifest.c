@@ -15,6 +15,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/tools/formats/csv.h"
+#include "loader/tools/input/kinds.h"
 #include "loader/tools/input/column.h"
 #include "loader/tools/input/convert.h"
 #include "loader/tools/input/parts.h"
@@ -399,7 +400,7 @@ static int scan_part(struct manifest *m, size_t part, struct csv_cell *cells)
 {
 	struct scan s = { .m = m, .part = part, .cells = cells };
 	struct file file;
-	int r = part_open(&m->parts.at[part], m->input.log, &file);
+	int r = part_open(m->parts.at[part].path, m->input.log, &file);
 
 	if (r)
 		return r;
@@ -475,23 +476,18 @@ static int check_paths(const struct input_path *paths, size_t num_paths,
 	return 0;
 }
 
-static int open_manifest(const struct input_path *paths, size_t num_paths,
-			 struct log *log, struct input **out)
+static int open_manifest(const struct input_setup *setup, struct input **out)
 {
 	struct manifest *m;
-	int r = check_paths(paths, num_paths, log);
+	int r = check_paths(setup->paths, setup->num_paths, setup->log);
 
 	if (r)
 		return r;
-	m = calloc(1, sizeof(*m));
-	if (!m) {
-		log_error(log, "out of memory");
+	m = input_new(&input_manifest, sizeof(*m), setup->log);
+	if (!m)
 		return -ENOMEM;
-	}
-	m->input.kind = &input_manifest;
-	m->input.log = log;
-	m->separator = separator_of(paths[0].path);
-	r = reserve_parts(m, paths, num_paths);
+	m->separator = separator_of(setup->paths[0].path);
+	r = reserve_parts(m, setup->paths, setup->num_paths);
 	r = r ? r : scan_parts(m);
 	if (r)
 		close_manifest(&m->input);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arrays of NumPy as a source: each array is a field, and its row i belongs to
- * sample i. The arrays of several .npy files are fields of the same samples.
- * Several .npz files have the same fields, and their samples follow each other.
- * Rows are read where they are. An array that is compressed or in Fortran order
- * is copied once, to a file without a name.
+ * sample i. The arrays of several files are fields of the same samples. Rows
+ * are read where they are. An array in Fortran order is copied once, to a file
+ * without a name.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -18,8 +17,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/npy.h"
-#include "loader/tools/formats/zip.h"
-#include "loader/tools/input/input.h"
+#include "loader/tools/input/kinds.h"
 #include "loader/tools/input/parts.h"
 #include "loader/util/utf8.h"
 
@@ -41,23 +39,20 @@ struct column {
 
 struct numpy {
 	struct input input;
-	struct parts parts; /* of .npz files; .npy files are one part */
-	struct file *files; /* one per path */
+	char *path; /* of the first file */
+	struct file *files;
 	size_t num_files;
-	struct file copies; /* of arrays that cannot be read where they are */
+	struct file copies; /* of arrays in Fortran order */
 	bool has_copies;
-	struct column **columns; /* per part and field */
+	struct column columns[INPUT_FIELDS_MAX];
 };
 
 /* An array that is being added. */
 struct array {
 	struct numpy *n;
 	const char *path;
-	const char *member; /* NULL: a .npy file */
 	char name[INPUT_NAME_SIZE];
 	const struct file *file;
-	uint64_t off;
-	uint64_t size;
 	struct npy npy;
 	struct input_field field;
 	struct column column;
@@ -71,7 +66,7 @@ static struct numpy *of(const struct input *in)
 static bool matches(const struct input_path *path)
 {
 	return S_ISREG(path->st.st_mode) &&
-	       (input_has_extension(path->path, "npy|npz") ||
+	       (input_has_extension(path->path, "npy") ||
 		(path->head_size >= 6 && !memcmp(path->head, "\x93NUMPY", 6)));
 }
 
@@ -83,13 +78,10 @@ static void close_numpy(struct input *in)
 		return;
 	for (size_t i = 0; i < n->num_files; i++)
 		file_close(&n->files[i]);
-	for (size_t i = 0; n->columns && i < n->parts.num; i++)
-		free(n->columns[i]);
 	if (n->has_copies)
 		file_close(&n->copies);
-	free(n->columns);
 	free(n->files);
-	parts_fini(&n->parts);
+	free(n->path);
 	free(n->input.fields);
 	free(n);
 }
@@ -107,17 +99,15 @@ static int refuse(const struct array *a, int error, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(why, sizeof(why), format, args);
 	va_end(args);
-	log_error(a->n->input.log, "%s: %s%s%s", a->path,
-		  a->member ? a->member : "", a->member ? ": " : "", why);
+	log_error(a->n->input.log, "%s: %s", a->path, why);
 	return error;
 }
 
 static int read_array(const struct array *a, void *to, size_t size,
 		      uint64_t off)
 {
-	int r = range_ok(off, size, a->size) ? 0 : -EBADMSG;
+	int r = file_read(a->file, to, size, off);
 
-	r = r ? r : file_read(a->file, to, size, a->off + off);
 	if (r == -EBADMSG)
 		return refuse(a, r, "the file ends inside the array's header");
 	return r ? refuse(a, r, "%s", strerror(-r)) : 0;
@@ -197,15 +187,15 @@ static int check_shape(struct array *a)
 	if (!row)
 		return refuse(a, -EINVAL, "its rows have no elements");
 	if (!mul_ok(row, npy->shape[0], &all) ||
-	    !range_ok(npy->offset, all, a->size))
+	    !range_ok(npy->offset, all, a->file->size))
 		return refuse(a, -EBADMSG,
 			      "%llu rows of %llu bytes, but the file has %llu",
 			      (unsigned long long)npy->shape[0],
 			      (unsigned long long)row,
-			      (unsigned long long)(a->size - npy->offset));
+			      (unsigned long long)(a->file->size - npy->offset));
 	a->column.row = row;
 	a->column.file = a->file;
-	a->column.off = a->off + npy->offset;
+	a->column.off = npy->offset;
 	return 0;
 }
 
@@ -377,10 +367,9 @@ static int copy_fortran(struct array *a)
 	return 0;
 }
 
-/* --- parts --------------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------- */
 
-/* The first part has the fields; later ones have the same. */
-static int place_first(const struct array *a, struct column *columns)
+static int place(const struct array *a)
 {
 	struct input *in = &a->n->input;
 	struct input_field *f;
@@ -398,52 +387,28 @@ static int place_first(const struct array *a, struct column *columns)
 	memcpy(f->dtype, a->field.dtype, sizeof(f->dtype));
 	f->ndim = a->field.ndim;
 	memcpy(f->shape, a->field.shape, sizeof(f->shape));
-	columns[in->num_fields - 1] = a->column;
+	a->n->columns[in->num_fields - 1] = a->column;
 	return 0;
 }
 
-static int place_later(const struct array *a, struct column *columns)
+/* All arrays have the same number of rows. */
+static int check_rows(const struct array *a)
 {
-	const struct input *in = &a->n->input;
+	struct input *in = &a->n->input;
 
-	for (size_t i = 0; i < in->num_fields; i++) {
-		const struct input_field *f = &in->fields[i];
-
-		if (strcmp(f->name, a->name) != 0)
-			continue;
-		if (f->type != a->field.type || f->ndim != a->field.ndim ||
-		    strcmp(f->dtype, a->field.dtype) != 0 ||
-		    memcmp(f->shape, a->field.shape, sizeof(f->shape)) != 0)
-			return refuse(a, -EINVAL,
-				      "the array has another type or shape "
-				      "than in %s",
-				      a->n->parts.at[0].path);
-		columns[i] = a->column;
-		return 0;
-	}
-	return refuse(a, -EINVAL, "%s has no array of this name",
-		      a->n->parts.at[0].path);
-}
-
-/* All arrays of a part have the same number of rows. */
-static int check_rows(const struct array *a, bool first, uint64_t *rows)
-{
-	if (first)
-		*rows = a->npy.shape[0];
-	if (*rows == a->npy.shape[0])
+	if (!in->num_fields)
+		in->num_samples = a->npy.shape[0];
+	if (in->num_samples == a->npy.shape[0])
 		return 0;
 	return refuse(a, -EINVAL,
 		      "%llu rows, but the arrays before it have %llu: save "
 		      "arrays of one length in a file of their own",
 		      (unsigned long long)a->npy.shape[0],
-		      (unsigned long long)*rows);
+		      (unsigned long long)in->num_samples);
 }
 
-/* Adds an array to a part. `rows` is the number of rows of the part, which the
-   first array sets. */
-static int add_array(struct array *a, size_t part, bool first, uint64_t *rows)
+static int add_array(struct array *a)
 {
-	struct numpy *n = a->n;
 	int r = parse_header(a);
 
 	if (!r && !a->npy.ndim)
@@ -451,106 +416,15 @@ static int add_array(struct array *a, size_t part, bool first, uint64_t *rows)
 	r = r ? r : check_type(a);
 	r = r ? r : check_shape(a);
 	r = r ? r : choose_type(a);
-	r = r ? r : check_rows(a, first, rows);
+	r = r ? r : check_rows(a);
 	if (!r && a->npy.fortran && a->npy.ndim > 1)
 		r = copy_fortran(a);
-	if (r)
-		return r;
-	return part ? place_later(a, n->columns[part])
-		    : place_first(a, n->columns[part]);
+	return r ? r : place(a);
 }
 
-/* --- .npz files ---------------------------------------------------------- */
-
-static int unpack(struct array *a, struct zip *z, const struct zip_member *m)
+static int add_file(struct numpy *n, const char *path, const struct file *file)
 {
-	struct file *copies = &a->n->copies;
-	uint64_t start;
-	int r = make_copies(a);
-
-	if (r)
-		return r;
-	start = copies->size;
-	r = zip_inflate(z, m, copies);
-	if (r)
-		return refuse(a, r, "%s", z->why);
-	a->file = copies;
-	a->off = start;
-	return 0;
-}
-
-static int add_member(struct numpy *n, size_t part, struct zip *z,
-		      const struct zip_member *m, uint64_t *found,
-		      uint64_t *rows)
-{
-	struct array a = { .n = n,
-			   .path = n->parts.at[part].path,
-			   .member = m->name,
-			   .file = &n->files[part],
-			   .off = m->off,
-			   .size = m->size };
-	size_t size = strlen(m->name);
-	int r;
-
-	if (size < 5 || strcmp(m->name + size - 4, ".npy") != 0) {
-		n->input.ignored++;
-		return 0;
-	}
-	if (size - 4 >= sizeof(a.name))
-		return refuse(&a, -EINVAL,
-			      "a name of %zu bytes; it may have %d", size - 4,
-			      INPUT_NAME_SIZE - 1);
-	memcpy(a.name, m->name, size - 4);
-	r = m->deflated ? unpack(&a, z, m) : 0;
-	return r ? r : add_array(&a, part, !(*found)++, rows);
-}
-
-static int add_members(struct numpy *n, size_t part, uint64_t *found,
-		       uint64_t *rows)
-{
-	struct zip_member m;
-	struct zip z;
-	int r = zip_open(&n->files[part], &z);
-
-	while (!r && (r = zip_next(&z, &m)) > 0) {
-		r = add_member(n, part, &z, &m, found, rows);
-		if (r)
-			return r;
-	}
-	if (r)
-		log_error(n->input.log, "%s: %s", n->parts.at[part].path,
-			  z.why);
-	return r;
-}
-
-static int add_npz(struct numpy *n, size_t part)
-{
-	const char *path = n->parts.at[part].path;
-	uint64_t found = 0, rows = 0;
-	int r = add_members(n, part, &found, &rows);
-
-	if (r)
-		return r;
-	if (found != n->input.num_fields) {
-		log_error(n->input.log, "%s: %llu arrays, but %s has %zu", path,
-			  (unsigned long long)found, n->parts.at[0].path,
-			  n->input.num_fields);
-		return -EINVAL;
-	}
-	n->parts.at[part].first = n->input.num_samples;
-	/* Each row takes a byte of a file, so the sum cannot wrap. */
-	n->input.num_samples += rows;
-	return 0;
-}
-
-/* --- .npy files ---------------------------------------------------------- */
-
-static int add_npy(struct numpy *n, const char *path, size_t i)
-{
-	struct array a = { .n = n,
-			   .path = path,
-			   .file = &n->files[i],
-			   .size = n->files[i].size };
+	struct array a = { .n = n, .path = path, .file = file };
 	const char *base = strrchr(path, '/');
 	size_t size;
 
@@ -563,80 +437,27 @@ static int add_npy(struct numpy *n, const char *path, size_t i)
 			      "a name of %zu bytes; it may have %d", size,
 			      INPUT_NAME_SIZE - 1);
 	memcpy(a.name, base, size);
-	return add_array(&a, 0, i == 0, &n->input.num_samples);
+	return add_array(&a);
 }
-
-/* --- opening ------------------------------------------------------------- */
 
 static int open_files(struct numpy *n, const struct input_path *paths,
 		      size_t num_paths)
 {
+	int r = 0;
+
+	n->path = strdup(paths[0].path);
 	n->files = calloc(num_paths, sizeof(*n->files));
-	if (!n->files) {
+	if (!n->path || !n->files) {
 		log_error(n->input.log, "out of memory");
 		return -ENOMEM;
 	}
-	for (; n->num_files < num_paths; n->num_files++) {
-		struct part part = { .path = (char *)paths[n->num_files].path };
-		int r = part_open(&part, n->input.log, &n->files[n->num_files]);
-
+	for (size_t i = 0; i < num_paths && !r; i++) {
+		r = part_open(paths[i].path, n->input.log, &n->files[i]);
 		if (r)
 			return r;
+		n->num_files++;
+		r = add_file(n, paths[i].path, &n->files[i]);
 	}
-	return 0;
-}
-
-/* The first part finds out how many fields there are. */
-static int reserve_columns(struct numpy *n, size_t part)
-{
-	size_t num = part ? n->input.num_fields : INPUT_FIELDS_MAX;
-
-	if (!n->columns)
-		n->columns = calloc(n->parts.num, sizeof(*n->columns));
-	if (n->columns)
-		n->columns[part] = calloc(num + 1, sizeof(**n->columns));
-	if (n->columns && n->columns[part])
-		return 0;
-	log_error(n->input.log, "out of memory");
-	return -ENOMEM;
-}
-
-static int add_paths(struct numpy *n, const struct input_path *paths,
-		     size_t num_paths, size_t num_npz)
-{
-	int r = 0;
-
-	if (num_npz && num_npz != num_paths) {
-		log_error(n->input.log,
-			  "%s: .npy and .npz files together: give either, "
-			  "because each .npz file has samples of its own",
-			  paths[0].path);
-		return -EINVAL;
-	}
-	r = parts_init(&n->parts, paths, num_npz ? num_paths : 1, n->input.log);
-	for (size_t i = 0; i < n->parts.num && !r; i++) {
-		r = reserve_columns(n, i);
-		if (!r && num_npz)
-			r = add_npz(n, i);
-	}
-	for (size_t i = 0; i < num_paths && !num_npz && !r; i++)
-		r = add_npy(n, paths[i].path, i);
-	return r;
-}
-
-static int open_paths(struct numpy *n, const struct input_path *paths,
-		      size_t num_paths)
-{
-	size_t num_npz = 0;
-	int r = open_files(n, paths, num_paths);
-
-	for (size_t i = 0; i < num_paths; i++)
-		num_npz += paths[i].head_size < 6 ||
-			   memcmp(paths[i].head, "\x93NUMPY", 6) != 0;
-	/* A damaged .npy file is no .npz file. */
-	if (num_npz == num_paths && input_has_extension(paths[0].path, "npy"))
-		num_npz = 0;
-	r = r ? r : add_paths(n, paths, num_paths, num_npz);
 	if (!r && !n->input.num_samples) {
 		log_error(n->input.log, "%s: no rows", paths[0].path);
 		r = -ENODATA;
@@ -644,19 +465,14 @@ static int open_paths(struct numpy *n, const struct input_path *paths,
 	return r;
 }
 
-static int open_numpy(const struct input_path *paths, size_t num_paths,
-		      struct log *log, struct input **out)
+static int open_numpy(const struct input_setup *setup, struct input **out)
 {
-	struct numpy *n = calloc(1, sizeof(*n));
+	struct numpy *n = input_new(&input_numpy, sizeof(*n), setup->log);
 	int r;
 
-	if (!n) {
-		log_error(log, "out of memory");
+	if (!n)
 		return -ENOMEM;
-	}
-	n->input.kind = &input_numpy;
-	n->input.log = log;
-	r = open_paths(n, paths, num_paths);
+	r = open_files(n, setup->paths, setup->num_paths);
 	if (r)
 		close_numpy(&n->input);
 	else
@@ -811,30 +627,26 @@ static int read_sample(struct input_reader *reader, uint64_t sample,
 		       struct input_error *error)
 {
 	const struct numpy *n = of(reader->input);
-	const struct part *part = parts_find(&n->parts, sample);
-	const struct column *columns = n->columns[part - n->parts.at];
 	int status = 0;
 
 	for (size_t i = 0; i < n->input.num_fields && !status; i++)
 		if (wanted[i])
-			status = read_row(reader, i, &columns[i],
-					  sample - part->first, &values[i],
-					  error);
+			status = read_row(reader, i, &n->columns[i], sample,
+					  &values[i], error);
 	return status;
 }
 
+/* All files have the row, so the first one stands for them. */
 static void describe(const struct input *in, uint64_t sample, char *out,
 		     size_t size)
 {
-	const struct part *part = parts_find(&of(in)->parts, sample);
-
-	snprintf(out, size, "%s: row %llu", part->path,
-		 (unsigned long long)(sample - part->first));
+	snprintf(out, size, "%s: row %llu", of(in)->path,
+		 (unsigned long long)sample);
 }
 
 const struct input_kind input_numpy = {
 	.name = "numpy",
-	.words = "NumPy arrays (.npy, .npz)",
+	.words = "NumPy arrays (.npy)",
 	.matches = matches,
 	.open = open_numpy,
 	.reader_open = reader_open,

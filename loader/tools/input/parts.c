@@ -63,12 +63,12 @@ void part_file_fini(struct part_file *f)
 	f->part = NULL;
 }
 
-int part_open(const struct part *part, struct log *log, struct file *out)
+int part_open(const char *path, struct log *log, struct file *out)
 {
-	int r = file_open(part->path, out);
+	int r = file_open(path, out);
 
 	if (r)
-		log_error(log, "%s: %s", part->path,
+		log_error(log, "%s: %s", path,
 			  r == -EINVAL ? "not a regular file" : strerror(-r));
 	return r;
 }

@@ -34,8 +34,8 @@ struct part_file {
 int part_file_move(struct part_file *f, const struct part *part);
 void part_file_fini(struct part_file *f);
 
-/* Opens a part, and logs a failure. */
-int part_open(const struct part *part, struct log *log, struct file *out);
+/* Opens a file, and logs a failure. */
+int part_open(const char *path, struct log *log, struct file *out);
 
 /* Reads `size` bytes of the open part into memory. */
 int part_file_read(const struct part_file *f, struct input_memory *memory,

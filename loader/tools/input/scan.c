@@ -193,6 +193,8 @@ static int read_dir(struct walk *w, size_t i, DIR *dir)
 		if (!e)
 			return errno ? report_dir(w, i, errno) : 0;
 		r = add_entry(w, i, dirfd(dir), e);
+		if (w->scan->seeks_one && w->scan->num_files)
+			break;
 	}
 	return r;
 }
@@ -223,13 +225,26 @@ int scan_add(struct scan *s, const char *dir)
 		free(path);
 		return out_of_memory(s);
 	}
-	for (size_t i = 0; i < w.num_dirs && !r; i++)
+	for (size_t i = 0; i < w.num_dirs && !r; i++) {
+		if (s->seeks_one && s->num_files)
+			break;
 		r = visit_dir(&w, i);
+	}
 	for (size_t i = 0; i < w.num_dirs; i++)
 		free(w.dirs[i].path);
 	free(w.dirs);
 	s->num_sources++;
 	return r;
+}
+
+bool scan_has_images(const char *dir)
+{
+	struct scan s = { .seeks_one = true };
+	int r = scan_add(&s, dir);
+	bool found = r || s.num_files;
+
+	scan_fini(&s);
+	return found;
 }
 
 /* --- order --------------------------------------------------------------- */

@@ -31,7 +31,12 @@ struct scan {
 	uint32_t num_sources;
 	uint64_t ignored; /* files that are not images, and hidden entries */
 	bool has_labels;  /* every image lies below the directory of a class */
+	bool seeks_one;	  /* scan_add() ends at the first image */
 };
+
+/* Returns whether there is an image below `dir`. If the directory cannot be
+   read, returns true, so that scan_add() logs the reason. */
+bool scan_has_images(const char *dir);
 
 /* Adds all files below `dir`. Failures are logged. */
 int scan_add(struct scan *s, const char *dir);

@@ -18,7 +18,7 @@
 #include "fs/util/npy.h"
 #include "loader/tools/formats/tar.h"
 #include "loader/tools/input/convert.h"
-#include "loader/tools/input/input.h"
+#include "loader/tools/input/kinds.h"
 #include "loader/tools/input/parts.h"
 #include "loader/tools/picture/picture.h"
 #include "loader/util/utf8.h"
@@ -421,7 +421,7 @@ static int scan_headers(struct scan *s)
 static int scan_part(struct scan *s, struct part *part)
 {
 	struct file file;
-	int r = part_open(part, s->w->input.log, &file);
+	int r = part_open(part->path, s->w->input.log, &file);
 
 	if (r)
 		return r;
@@ -487,19 +487,15 @@ static int open_parts(struct webdataset *w, const struct input_path *paths,
 	return r;
 }
 
-static int open_webdataset(const struct input_path *paths, size_t num_paths,
-			   struct log *log, struct input **out)
+static int open_webdataset(const struct input_setup *setup, struct input **out)
 {
-	struct webdataset *w = calloc(1, sizeof(*w));
+	struct webdataset *w =
+		input_new(&input_webdataset, sizeof(*w), setup->log);
 	int r;
 
-	if (!w) {
-		log_error(log, "out of memory");
+	if (!w)
 		return -ENOMEM;
-	}
-	w->input.kind = &input_webdataset;
-	w->input.log = log;
-	r = open_parts(w, paths, num_paths);
+	r = open_parts(w, setup->paths, setup->num_paths);
 	if (r)
 		close_webdataset(&w->input);
 	else

@@ -197,11 +197,11 @@ static bool is_class_name(const char *name)
 	return false;
 }
 
-/* NULL: there is none. `type` NULL: the default. */
+/* NULL: there is none. `type` NULL: the default, which may be a class. */
 static const struct conversion *find_conversion(const struct input_field *f,
-						const char *type)
+						const char *type, bool by_name)
 {
-	if (!type && f->type == INPUT_TEXT && is_class_name(f->name))
+	if (!type && by_name && f->type == INPUT_TEXT && is_class_name(f->name))
 		type = "class";
 	for (size_t i = 0; i < ARRAY_LEN(conversions); i++) {
 		const struct conversion *c = &conversions[i];
@@ -228,13 +228,18 @@ static int out_of_memory(struct log *log)
 static int refuse_type(const struct builder *b, const struct input_field *f,
 		       const char *type)
 {
-	char list[64] = "";
+	char list[160] = "";
 
 	for (size_t i = 0; i < ARRAY_LEN(conversions); i++) {
 		if (conversions[i].from != f->type)
 			continue;
 		strcat(list, *list ? ", " : "");
 		strcat(list, conversions[i].name);
+	}
+	for (const char *at = f->types; at && *at; at += *at == '|') {
+		strcat(list, *list ? ", " : "");
+		strncat(list, at, strcspn(at, "|"));
+		at += strcspn(at, "|");
 	}
 	log_error(b->log,
 		  "--fields: '%s' cannot become '%s': expected one of %s",
@@ -262,21 +267,56 @@ static bool is_valid_name(const char *name)
 	return n && n <= 16;
 }
 
+/* Whether the source itself makes values of this type of a field. */
+static bool can_cast(const struct input_field *f, const char *type)
+{
+	size_t n = strlen(type);
+
+	for (const char *at = f->types; at && *at; at += *at == '|') {
+		size_t word = strcspn(at, "|");
+
+		if (word == n && !memcmp(at, type, n))
+			return true;
+		at += word;
+	}
+	return false;
+}
+
+/* If the source makes values of `type`, sets *from to the field that has them,
+   and *type to NULL. */
+static int cast(const struct builder *b, size_t *from, const char **type)
+{
+	struct input *in = b->mapping->input;
+	int r;
+
+	if (!*type || !can_cast(&in->fields[*from], *type))
+		return 0;
+	r = in->kind->cast(in, *from, *type);
+	*from = in->num_fields - 1;
+	*type = NULL;
+	return r;
+}
+
 static int add_field(const struct builder *b, const char *name,
 		     const char *type, size_t from)
 {
-	const struct input_field *source = &b->mapping->input->fields[from];
 	struct mapping_field *f = &b->mapping->fields[b->mapping->num_fields];
+	const struct input_field *source;
 	const char *why;
+	bool is_cast = type != NULL;
+	int r = is_valid_name(name) ? cast(b, &from, &type)
+				    : refuse_name(b, name);
 
+	if (r)
+		return r;
+	is_cast &= !type;
+	source = &b->mapping->input->fields[from];
 	if (source->refused[0]) {
 		log_error(b->log, "field '%s': %s", source->name,
 			  source->refused);
 		return -ENOTSUP;
 	}
-	if (!is_valid_name(name))
-		return refuse_name(b, name);
-	f->conversion = find_conversion(source, type);
+	f->conversion = find_conversion(source, type, !is_cast);
 	if (!f->conversion)
 		return refuse_type(b, source, type);
 	why = f->conversion->refuse ? f->conversion->refuse(source) : NULL;
@@ -415,8 +455,8 @@ static int allocate(struct mapping *mapping)
 
 	mapping->fields = calloc(room, sizeof(*mapping->fields));
 	mapping->written = calloc(room, sizeof(*mapping->written));
-	mapping->wanted = calloc(mapping->input->num_fields + 1,
-				 sizeof(*mapping->wanted));
+	/* Each field may become another one of the source. */
+	mapping->wanted = calloc(room + 1, sizeof(*mapping->wanted));
 	return mapping->fields && mapping->written && mapping->wanted ? 0
 								      : -ENOMEM;
 }

@@ -13,6 +13,7 @@
 #include "fs/util/name.h"
 #include "fs/util/thread.h"
 #include "loader/tools/input/directory.h"
+#include "loader/tools/input/kinds.h"
 #include "loader/tools/mkfs/build.h"
 #include "loader/tools/ui/output.h"
 #include "loader/tools/ui/signals.h"
@@ -66,7 +67,7 @@ static void print_plan(const struct build *b)
 	name_print(stdout, b->dataset);
 	printf(": %llu of %llu samples of %s", (unsigned long long)s->count,
 	       (unsigned long long)b->mapping->input->num_samples,
-	       b->mapping->input->kind->words);
+	       input_title(b->mapping->input));
 	if (mapping_has_images(b->mapping))
 		printf(", images as %s",
 		       encode_mode_name(&b->options->recipe.mode));
@@ -93,6 +94,11 @@ static int write_dataset(struct build *b)
 	return r;
 }
 
+static uint64_t selected(const void *selection, uint64_t i)
+{
+	return selection_at(selection, i);
+}
+
 /* Opens what the options ask for, and writes it. */
 static int make_of(struct input *in, const struct mkfs_options *o,
 		   struct build *b)
@@ -107,7 +113,10 @@ static int make_of(struct input *in, const struct mkfs_options *o,
 		print_plan(b);
 		return 0;
 	}
-	return write_dataset(b);
+	r = input_begin(in, b->mapping->wanted,
+			&(struct input_order){ selected, &b->selection,
+					       b->selection.count });
+	return r ? r : write_dataset(b);
 }
 
 /* An existing dataset keeps its page size. */
@@ -129,12 +138,20 @@ static int make_dataset(char **operands, int n, struct mkfs_options *o,
 		.jobs = o->jobs ? (unsigned)o->jobs : thread_usable_cpus(),
 		.page_size = first_page_size(o),
 	};
+	struct input_setup setup = {
+		.split = o->split,
+		.mode = o->recipe.mode.row ? encode_mode_name(&o->recipe.mode)
+					   : "keep",
+		.quality = o->recipe.quality ? (int)o->recipe.quality : 90,
+		.max_resolution = (int)o->recipe.max_resolution,
+		.log = log,
+	};
 	struct input *in = NULL;
-	int r = input_open(operands, (size_t)n - 1, log, &in);
+	int r = input_open(operands, (size_t)n - 1, &setup, &in);
 
 	if (r)
 		return r;
-	mkfs_options_complete(o, in->kind == &input_beton);
+	mkfs_options_complete(o, in->keeps_images);
 	r = make_of(in, o, &b);
 	selection_fini(&b.selection);
 	mapping_close(b.mapping);

@@ -37,6 +37,9 @@ static const struct option_row rows[] = {
 	  .argument = "A-B|FILE",
 	  .help = "Take only samples A to B-1 of the source, or those whose "
 		  "numbers FILE lists, in its order" },
+	{ "split", .kind = OPTION_TEXT, AT(split), .argument = "NAME",
+	  .help = "Read this split of a dataset of Hugging Face or torchvision, "
+		  "for example train" },
 	{ "masks", .kind = OPTION_TEXT, AT(masks), .argument = "DIR",
 	  .help = "Store the PNG file of the same name in DIR as the mask of "
 		  "an image" },
@@ -118,14 +121,15 @@ static void set_defaults(struct mkfs_options *o)
 	};
 }
 
-void mkfs_options_complete(struct mkfs_options *o, bool is_dataset)
+void mkfs_options_complete(struct mkfs_options *o, bool keeps_images)
 {
 	struct recipe *recipe = &o->recipe;
 
 	/* A quality asks for new JPEGs. */
 	if (!recipe->mode.row)
-		encode_parse_mode(is_dataset && !recipe->quality ? "keep"
-								 : "jpg",
+		encode_parse_mode(keeps_images && !recipe->quality
+					  ? "keep"
+					  : "jpg",
 				  &recipe->mode);
 	if (!recipe->quality)
 		recipe->quality = QUALITY_DEFAULT;

@@ -23,6 +23,7 @@ struct mkfs_options {
 	struct selection_options selection;
 	const char *fields; /* NULL: all of the source */
 	const char *masks;  /* directory; NULL: none */
+	const char *split;  /* NULL: none is named */
 	uint64_t page_size; /* 0: as large as the samples need */
 	uint64_t jobs;	    /* 0: one per usable CPU */
 	enum on_error on_error;
@@ -39,9 +40,9 @@ struct mkfs_options {
 int mkfs_options_parse(char **argv, struct log *log,
 		       struct mkfs_options *options, int *operands);
 
-/* Sets the defaults that depend on the source: a dataset keeps the form of its
+/* Sets the defaults that depend on the source, which may keep the form of its
    images. */
-void mkfs_options_complete(struct mkfs_options *options, bool is_dataset);
+void mkfs_options_complete(struct mkfs_options *options, bool keeps_images);
 
 /*
  * Answers --help, --version and other options that print something and do

@@ -11,15 +11,24 @@
 
 enum { TEXTS_MAX = 1000000 };
 
+static uint64_t from(const void *first, uint64_t i)
+{
+	return *(const uint64_t *)first + i;
+}
+
 int survey_run(struct input *in, const bool *wanted, uint64_t first, uint64_t n,
 	       struct log *log, survey_fn *fn, void *arg)
 {
 	cleanup_free struct input_value *values =
 		calloc(in->num_fields + 1, sizeof(*values));
+	const struct input_order order = { from, &first, n };
 	struct input_reader *reader = NULL;
 	struct input_error error;
-	int r = values ? in->kind->reader_open(in, &reader) : -ENOMEM;
+	int r = input_begin(in, wanted, &order);
 
+	if (r)
+		return r;
+	r = values ? in->kind->reader_open(in, &reader) : -ENOMEM;
 	if (r)
 		log_error(log, "cannot read the source: %s", strerror(-r));
 	for (uint64_t i = first; i < first + n && !r; i++) {

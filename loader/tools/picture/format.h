@@ -30,6 +30,7 @@ struct picture_decoder {
 				tests */
 	struct picture_memory decoded;
 	struct picture_memory turned;
+	struct server *server; /* of pillow.c; NULL: not started */
 	char message[PICTURE_MESSAGE_SIZE];
 };
 
@@ -63,6 +64,9 @@ struct picture_format {
 extern const struct picture_format picture_jpeg, picture_png, picture_webp,
 	picture_gif, picture_bmp, picture_tiff, picture_avif, picture_heic,
 	picture_jxl;
+
+/* Ends the process of pillow.c. */
+void picture_pillow_close(struct picture_decoder *d);
 
 /* Stores the reason why a picture is refused. Returns `error`. */
 int picture_refuse(struct picture_decoder *d, int error, const char *format,

@@ -311,6 +311,7 @@ void picture_decoder_close(struct picture_decoder *d)
 		return;
 	baseline_close(d->baseline);
 	upsample_close(d->upsample);
+	picture_pillow_close(d);
 	free(d->decoded.bytes);
 	free(d->turned.bytes);
 	free(d);

@@ -13,6 +13,7 @@
 
 #include "beton/beton.h"
 #include "fs/files/program.h"
+#include "fs/util/child.h"
 #include "fs/util/cleanup.h"
 
 enum { NUMBER_SIZE = 12, COPY_SIZE = 64 << 10 };
@@ -226,6 +227,54 @@ static int start(const struct python_run *run, int out, pid_t *pid)
 
 	if (!r) {
 		error = spawn(&c, out, pid);
+		r = error ? refuse(run, &c, error) : 0;
+	}
+	end_command(&c);
+	return r;
+}
+
+/* Starts the interpreter with `fd` as PYTHON_SERVE_FD. Returns 0 or an
+   errno. */
+static int spawn_server(const struct command *c, int fd, pid_t *pid)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	int r = posix_spawn_file_actions_init(&actions);
+
+	if (r)
+		return r;
+	posix_spawnattr_init(&attributes);
+	r = posix_spawn_file_actions_adddup2(&actions, fd, PYTHON_SERVE_FD);
+	r = r ? r : child_attributes(&attributes);
+	r = r ? r
+	      : posix_spawn(pid, c->path, &actions, &attributes,
+			    (char **)c->argv, environ);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	return r;
+}
+
+/* Keeps the descriptor of the arguments from being that of the server. */
+static int move_up(struct command *c)
+{
+	int up = fcntl(c->fd, F_DUPFD, PYTHON_SERVE_FD + 1);
+
+	if (up < 0)
+		return errno;
+	close(c->fd);
+	c->fd = up;
+	snprintf(c->number, sizeof(c->number), "%d", up);
+	return 0;
+}
+
+int python_serve(const struct python_run *run, int fd, pid_t *pid)
+{
+	struct command c;
+	int r = prepare(run, &c), error;
+
+	if (!r) {
+		error = move_up(&c);
+		error = error ? error : spawn_server(&c, fd, pid);
 		r = error ? refuse(run, &c, error) : 0;
 	}
 	end_command(&c);

@@ -15,6 +15,7 @@
 #define LOADER_TOOLS_UI_PYTHON_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "fs/util/log.h"
 
@@ -38,5 +39,13 @@ int python_exec(const struct python_run *run);
  * or the child printed the reason.
  */
 int python_print(const struct python_run *run, FILE *out);
+
+/* The descriptor of a module that python_serve() runs. */
+enum { PYTHON_SERVE_FD = 3 };
+
+/* Runs the module as a child in a process group of its own, so that a terminal
+   does not interrupt it, and gives it the descriptor `fd`. Returns -errno if
+   the child cannot start; logged. */
+int python_serve(const struct python_run *run, int fd, pid_t *pid);
 
 #endif

@@ -3,25 +3,27 @@
 in the local cache."""
 from __future__ import annotations
 
+import io
 import json
 import os
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .._ragged import DTYPES
-from ._source import (Column, Mistake, Type, jpeg_to_keep, library, read_file,
+from .._writer import frame_encoder
+from . import _arrow
+from ._block import Packed
+from ._source import (LOOK_AT, Column, Mistake, Options, Source, library,
                       shortened)
 
 SCHEME = "hf://"
 _OFFLINE = ("HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE")
 _NAME = re.compile(r"hf://(?P<name>[\w.-]+(?:/[\w.-]+)?)(?::(?P<split>[^?]+))?"
                    r"(?:\?config=(?P<config>[^&]+))?", re.ASCII)
-_NUMBER = re.compile(r"u?int(8|16|32|64)|bool")
-_REAL = re.compile(r"float(16|32|64)")
 
 
 def _datasets() -> Any:
@@ -35,28 +37,7 @@ def _datasets() -> Any:
     return found
 
 
-# --- types ---
-
-def _list_type(feature: Any, length: int) -> Type:
-    """The type of a list of numbers, or of lists of one length; None: JSON."""
-    inner = _type_of(feature)
-    size = None if length < 0 else length
-    if size == 0:
-        return None
-    dtype = getattr(feature, "dtype", "")
-    if isinstance(inner, tuple):
-        dtype, shape = inner
-        if None in shape:
-            return None
-        return dtype, (size, *shape)
-    if inner not in ("int", "float") or dtype not in _dtypes():
-        return None
-    return dtype, (size,)
-
-
-def _dtypes() -> set[str]:
-    return {np.dtype(kind).name for kind in DTYPES}
-
+# --- columns ---
 
 def _is_list(feature: Any) -> bool:
     """Whether it is a list; older versions of the library have [feature]."""
@@ -64,124 +45,115 @@ def _is_list(feature: Any) -> bool:
         "List", "LargeList", "Sequence")
 
 
-def _type_of_list(feature: Any) -> Type:
-    inner = feature[0] if isinstance(feature, list) else feature.feature
-    if type(inner).__name__ == "Image":
-        return "frames"
-    found = _list_type(inner, getattr(feature, "length", -1))
-    return "json" if found is None and _is_json(inner) else found
+def _inner(feature: Any) -> Any:
+    return feature[0] if isinstance(feature, list) else feature.feature
 
 
-def _is_json(feature: Any) -> bool:
-    """Whether JSON can contain a value."""
-    if isinstance(feature, Mapping):
-        return all(map(_is_json, feature.values()))
-    if _is_list(feature):
-        return _is_json(feature[0] if isinstance(feature, list)
-                        else feature.feature)
-    return _type_of(feature) in ("int", "float", "json", "text")
+def _array(name: str, feature: Any, head: Any) -> Column:
+    """The column of Array2D and the like, whose shape the feature has."""
+    shape = tuple(feature.shape)
+    dtype = np.dtype(feature.dtype).newbyteorder("<").str
+    if None in shape[1:]:
+        return Column(name, refused="arrays that differ in more than their "
+                      f"first dimension: {_arrow.REMEDY}",
+                      key=_arrow.Key((name,), _arrow.pack_objects))
+    if shape[0] is None:
+        return _arrow.ragged_of(name, (name,), dtype, shape[1:])
+    return _arrow.array_of(name, (name,), dtype, shape)
 
 
-def _type_of(feature: Any) -> Type:
-    """The type of a field, also "text"; None: no field can store it."""
-    if isinstance(feature, Mapping):
-        return "json" if _is_json(feature) else None
-    if _is_list(feature):
-        return _type_of_list(feature)
-    name = type(feature).__name__
-    if name == "Image":
-        return "image"
-    if name == "ClassLabel":
-        return "int"
-    if re.fullmatch(r"Array\dD", name):
-        shape = tuple(feature.shape)
-        return None if None in shape[1:] else (feature.dtype, shape)
-    if name in ("Translation", "TranslationVariableLanguages", "Json"):
-        return "json"
-    dtype = str(getattr(feature, "dtype", "")) if name == "Value" else ""
-    if _NUMBER.fullmatch(dtype):
-        return "int"
-    if _REAL.fullmatch(dtype):
-        return "float"
-    if dtype in ("string", "large_string"):
-        return "text"
-    return "bytes" if dtype in ("binary", "large_binary") else None
+def _list(name: str, feature: Any, head: Any) -> Column:
+    """Lists have the length of the feature, or any length."""
+    sides: list[int | None] = []
+    while _is_list(feature):
+        length = getattr(feature, "length", -1)
+        sides.append(None if length is None or length < 0 else length)
+        feature = _inner(feature)
+    dtype = _arrow.item_dtype(head.type)
+    if dtype is None or None in sides[1:] or 0 in sides:
+        return _arrow.json_of(name, (name,), head.type)
+    shape = tuple(side or 0 for side in sides)
+    if sides[0] is None:
+        return _arrow.ragged_of(name, (name,), dtype, shape[1:])
+    return _arrow.array_of(name, (name,), dtype, shape)
 
 
-def _column(name: str, feature: Any) -> Column:
+def _column(name: str, feature: Any, head: Any, options: Options,
+            below: str) -> Column:
+    """The column of a feature, whose first values `head` has."""
     kind = type(feature).__name__
-    if kind == "Value":
-        kind = str(feature.dtype)
-    classes = feature.names if type(feature).__name__ == "ClassLabel" else ()
-    return Column(name, _type_of(feature), kind, tuple(classes))
+    if kind == "Image":
+        return _arrow.picture_of(name, (name,), head, True, below)
+    if _is_list(feature) and type(_inner(feature)).__name__ == "Image":
+        return _arrow.frames_of(name, (name,), _frame_encoder(options), below)
+    if re.fullmatch(r"Array\dD", kind):
+        return _array(name, feature, head)
+    if _is_list(feature):
+        return _list(name, feature, head)
+    if isinstance(feature, Mapping) or kind in (
+            "Translation", "TranslationVariableLanguages", "Json"):
+        return _arrow.json_of(name, (name,), head.type)
+    if kind not in ("Value", "ClassLabel"):
+        return Column(name, refused=f"no field can store {kind}: "
+                      + _arrow.REMEDY, key=_arrow.Key((name,),
+                                                      _arrow.pack_objects))
+    column = _arrow.column_of(name, (name,), head)
+    if kind == "ClassLabel":
+        return replace(column, classes=tuple(feature.names or ()))
+    return column
+
+
+def _frame_encoder(options: Options) -> Callable[[bytes], bytes]:
+    """Encodes an image of several in a sample as mkfs.beton does the others.
+    With --mode=keep, JPEG and PNG files stay as they are."""
+    def encoded(data: bytes) -> bytes:
+        is_file = data[:2] == b"\xff\xd8" or data[:8] == b"\x89PNG\r\n\x1a\n"
+        if options.mode == "keep" and is_file and not options.max_resolution:
+            return data
+        image = library("PIL.Image", "pillow", "an image").open(io.BytesIO(data))
+        return encode(image)
+    encode = frame_encoder(options.mode == "raw", options.quality,
+                           options.max_resolution)
+    return encoded
 
 
 # --- rows ---
 
-class Rows:
+class Rows(Source):
     """A split of a dataset."""
 
-    def __init__(self, title: str, rows: Any) -> None:
+    keep = True
+
+    def __init__(self, title: str, rows: Any, below: str,
+                 options: Options) -> None:
         self.title = title
-        self._all = self._rows = rows.with_format(None)
-        self._images: dict[str, Any] = {}       # kept -> their feature
-        self._longest = 0
-        self._chosen: list[str] = []
-        self.columns: Sequence[Column] = [
-            _column(name, feature)
+        self._rows = rows.with_format("arrow")
+        head = self._rows[:LOOK_AT]
+        self.columns = [
+            _column(name, feature, _arrow.column_array(head, name), options,
+                    below)
             for name, feature in rows.features.items()]
+        n = len(rows)
+        self.sample_bytes = head.nbytes // max(len(head), 1)
+        self.parts = [(title.rpartition(", ")[2], 0)]
+        self._n = n
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._n
 
-    def prepare(self, columns: Sequence[str], keep: int | None) -> None:
-        image = _datasets().Image
-        self._rows = self._all.select_columns(list(dict.fromkeys(columns)))
-        self._chosen = list(columns)
-        self._images = {}
-        if keep is None:
-            return
-        self._longest = keep
-        for name, feature in dict(self._rows.features).items():
-            if type(feature).__name__ == "Image" and feature.decode:
-                self._images[name] = feature
-                self._rows = self._rows.cast_column(
-                    name, image(mode=feature.mode, decode=False))
+    def cast(self, column: Column, kind: str) -> Column:
+        return _arrow.cast(column, kind)
 
-    def _kept(self, feature: Any, value: Any) -> Any:
-        """The bytes of a file that stays as it is, or pixels."""
-        if value is None:
-            return None
-        data = value.get("bytes")
-        path = value.get("path")
-        if data is None and path and os.path.isfile(path):
-            data = read_file(path)
-        if data is not None and feature.mode in (None, "RGB") and \
-                jpeg_to_keep(data, self._longest, True):
-            return data
-        return feature.decode_example(value)
-
-    def row(self, number: int) -> Sequence[Any]:
-        row = self._rows[number]
-        for name, feature in self._images.items():
-            row[name] = self._kept(feature, row[name])
-        return [row[name] for name in self._chosen]
-
-    def names(self, column: str) -> Sequence[str]:
-        found = self._all.unique(column)
-        if None in found:
-            raise Mistake(f"column {column!r}: some samples have no value, so "
-                          "they have no class")
-        return list(found)
+    def read(self, columns: Sequence[Column],
+             rows: Sequence[int]) -> tuple[list[Packed], dict[int, str]]:
+        names = list(dict.fromkeys(c.key.path[0] for c in columns))
+        chosen = self._rows.select_columns(names)
+        table = chosen[rows[0]:rows[-1] + 1] if len(rows) == \
+            rows[-1] + 1 - rows[0] else chosen[list(rows)]
+        return _arrow.read(columns, table.to_batches())
 
 
 # --- sources ---
-
-def is_saved(path: str) -> bool:
-    """Whether save_to_disk() wrote this directory."""
-    return any(os.path.isfile(os.path.join(path, name))
-               for name in ("state.json", "dataset_dict.json"))
-
 
 def _choose(title: str, splits: Sequence[str], split: str | None) -> str:
     if split in splits:
@@ -191,10 +163,19 @@ def _choose(title: str, splits: Sequence[str], split: str | None) -> str:
     listed = ", ".join(splits) or "none"
     raise Mistake(f"{title}: " + (
         f"choose one of its splits with --split: {listed}" if split is None
-        else f"--split={split}: it has the splits {listed}"), 2)
+        else f"--split={split}: it has the splits {listed}"))
 
 
-def saved(path: str, split: str | None) -> Rows:
+def _one(paths: Sequence[str]) -> str:
+    if len(paths) > 1:
+        raise Mistake(f"{paths[1]}: give one dataset of a library at a time, "
+                      "and join the files with beton merge")
+    return paths[0]
+
+
+def Saved(paths: Sequence[str], options: Options) -> Rows:
+    """The directory that save_to_disk() has written."""
+    path, split = _one(paths), options.split
     where = pathlib.Path(path)
     parts = where / "dataset_dict.json"
     if parts.is_file():
@@ -204,14 +185,14 @@ def saved(path: str, split: str | None) -> Rows:
             raise Mistake(f"{parts}: damaged") from None
         where /= _choose(path, names, split)
     elif split is not None:
-        raise Mistake(f"{path}: --split={split}: it has no splits", 2)
+        raise Mistake(f"{path}: --split={split}: it has no splits")
     try:
         rows = _datasets().load_from_disk(os.fspath(where))
     except Mistake:
         raise
     except Exception as e:
         raise Mistake(f"{where}: {shortened(str(e))}") from e
-    return Rows(f"a Hugging Face dataset, {where}", rows)
+    return Rows(f"a Hugging Face dataset, {where}", rows, os.getcwd(), options)
 
 
 def _load(datasets: Any, name: str, config: str | None,
@@ -223,24 +204,25 @@ def _load(datasets: Any, name: str, config: str | None,
         reason = shortened("; ".join(str(e).split("\n")))
         raise Mistake(
             f"{SCHEME}{name}: not complete in {datasets.config.HF_DATASETS_CACHE}"
-            f" ({reason}); convert downloads nothing, so run "
-            f"datasets.{again} once") from e
+            f" ({reason}); nothing is downloaded, so run datasets.{again} once"
+        ) from e
 
 
-def cached(source: str, split: str | None) -> Rows:
+def Cached(paths: Sequence[str], options: Options) -> Rows:
     """hf://NAME[:SPLIT][?config=CONFIG]"""
+    source, split = _one(paths), options.split
     match = _NAME.fullmatch(source)
     if not match:
         raise Mistake(f"{source}: expected hf://NAME[:SPLIT][?config=CONFIG], "
-                      "for example hf://uoft-cs/cifar10:train", 2)
+                      "for example hf://uoft-cs/cifar10:train")
     name = match["name"]
     if os.path.isdir(name):
         raise Mistake(f"{source}: there is a directory {name}, which the "
                       "library would read instead; use another working "
-                      "directory", 2)
+                      "directory")
     if split is not None and match["split"] is not None:
         raise Mistake(f"{source}: --split={split}: the source contains a "
-                      "split, so leave out --split", 2)
+                      "split, so leave out --split")
     split = split or match["split"]
     # A slice, such as train[:10%], is the library's to read.
     is_slice = split is not None and not split.isidentifier()
@@ -248,4 +230,4 @@ def cached(source: str, split: str | None) -> Rows:
                  split if is_slice else None)
     if isinstance(rows, Mapping):
         rows = rows[_choose(source, list(rows), split)]
-    return Rows(f"a Hugging Face dataset, {source}", rows)
+    return Rows(f"a Hugging Face dataset, {source}", rows, os.getcwd(), options)
