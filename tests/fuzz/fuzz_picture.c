@@ -47,7 +47,9 @@ static uint64_t decode(const uint8_t *bytes, size_t size, int fill)
 		memset(decoder->turned.bytes, fill, decoder->turned.size);
 	r = picture_decode(decoder, bytes, size, &p);
 	if (r) {
-		MUST(r == -EBADMSG || r == -ENOTSUP || r == -EFBIG);
+		/* -ELIBACC: no Python here for GIF and BMP. */
+		MUST(r == -EBADMSG || r == -ENOTSUP || r == -EFBIG ||
+		     r == -ELIBACC);
 		MUST(picture_message(decoder)[0]);
 		return 0;
 	}
