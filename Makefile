@@ -88,17 +88,21 @@ in = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 
 # The library: the engine, which is the half of fs/ without FUSE, and the
 # loader. tests/lint/layers.py has the order of the directories.
-lib_src    := $(call in,$(addprefix fs/,util files memory metrics order net keys remote upload tier source dataset writer cache engine) \
-              loader $(addprefix loader/,util jpeg codec resize pixels policy list text graph grid ops jit feed pipeline gpu run link))
+lib_src    := $(call in,fs/util fs/files fs/memory fs/metrics fs/order \
+              fs/net fs/keys fs/remote fs/upload fs/tier fs/source \
+              fs/dataset fs/writer fs/cache fs/engine loader loader/util \
+              loader/jpeg loader/codec loader/resize loader/pixels \
+              loader/policy loader/list loader/text loader/graph loader/grid loader/ops \
+              loader/jit loader/feed loader/pipeline loader/gpu loader/run loader/link)
 # Directories named isa/ are compiled once for each instruction set.
-isa_src    := $(call in,$(wildcard loader/*/isa))
+isa_src    := $(call in,$(shell find loader -name isa))
 ops_src    := $(call in,loader/ops)
 # The programs. The linker takes only the objects that each one refers to.
 prog_src   := $(call in,fs/namespace fs/zerocopy fs/fuse fs/mount \
               $(addprefix loader/tools/,ui python machine picture formats input input/library combine mkfs fsck top doctor beton))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
-man        := $(sort $(wildcard $(foreach n,1 5 7 8,fs/*/*.$n loader/*/*.$n loader/tools/*/*.$n)))
+man        := $(sort $(shell find fs loader -name '*.[1578]'))
 
 # Libraries that the programs use if they are installed: NAME=PACKAGE of
 # pkg-config. The sources see HAVE_NAME.
@@ -276,7 +280,8 @@ kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 # Operations on whole images are loops over their pixels, too.
 $(call obj,$(ops_src) $(call in,loader/grid)): private ALL_CFLAGS += $(kernel_flags)
 # The generator is linked with the code for pipelines, and needs no kernels.
-generator_src := $(call in,fs/util fs/files $(addprefix loader/,util resize pixels policy list text graph grid ops jit))
+generator_src := $(call in,fs/util fs/files loader/util loader/resize loader/pixels \
+                 loader/policy loader/list loader/text loader/graph loader/grid loader/ops loader/jit)
 generator_isa := $(foreach i,$(isas),$(patsubst %.c,$(BUILD)/kernels/$i/%.o,$(call in,loader/pixels/isa)))
 $(BUILD)/generator.a: $(call obj,$(generator_src)) $(generator_isa)
 $(BUILD)/prebuild: $(call obj,loader/jit/prebuild/prebuild.c) $(BUILD)/generator.a
@@ -375,7 +380,7 @@ docs: python $(BUILD)/man/man3/stamp
 pictures := $(patsubst %,picture-%,$(notdir $(filter-out %.py %__pycache__,$(wildcard contrib/docs/draw/*))))
 pictures: $(pictures)
 $(pictures): picture-%: all python
-	$(call say,DRAW)
+	$(call progress,DRAW)
 	$(Q)BUILD=$(abspath $(BUILD)) $(PYTHON) contrib/docs/draw/$*
 
 compile_commands.json: ; bear --output $@ -- $(MAKE) -B all $(units)
