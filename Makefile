@@ -88,7 +88,7 @@ in = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 
 # The library: the engine, which is the half of fs/ without FUSE, and the
 # loader. tests/lint/layers.py has the order of the directories.
-lib_src    := $(call in,fs/util fs/files fs/memory fs/metrics fs/order \
+lib_src    := $(call in,fs/base/util fs/base/files fs/base/memory fs/base/metrics fs/base/order fs/base/settings \
               fs/net fs/keys fs/remote fs/upload fs/tier fs/source \
               fs/dataset fs/writer fs/cache fs/engine loader loader/util \
               loader/jpeg loader/codec loader/resize loader/pixels \
@@ -280,7 +280,7 @@ kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 # Operations on whole images are loops over their pixels, too.
 $(call obj,$(ops_src) $(call in,loader/grid)): private ALL_CFLAGS += $(kernel_flags)
 # The generator is linked with the code for pipelines, and needs no kernels.
-generator_src := $(call in,fs/util fs/files loader/util loader/resize loader/pixels \
+generator_src := $(call in,fs/base/util fs/base/files loader/util loader/resize loader/pixels \
                  loader/policy loader/list loader/text loader/graph loader/grid loader/ops loader/jit)
 generator_isa := $(foreach i,$(isas),$(patsubst %.c,$(BUILD)/kernels/$i/%.o,$(call in,loader/pixels/isa)))
 $(BUILD)/generator.a: $(call obj,$(generator_src)) $(generator_isa)

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/dataset/joined.h"
 #include "fs/dataset/value_file.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 #include "loader/codec/codec.h"
 #include "loader/sized.h"
 

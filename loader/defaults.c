@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/engine/settings.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/log.h"
+#include "fs/base/settings/settings.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/log.h"
 #include "loader/graph/edit.h"
 
 struct taking {

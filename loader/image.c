@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "fs/util/float_mode.h"
+#include "fs/base/util/float_mode.h"
 #include "loader/codec/codec.h"
 #include "loader/resize/resample.h"
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/source/disk.h"
 #include "fs/source/net_stats.h"
-#include "fs/util/bytes.h"
 #include "loader/link/link.h"
 #include "loader/open.h"
 #include "loader/run/state.h"

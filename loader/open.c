@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/memory/memory.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/crc32c.h"
+#include "fs/base/util/float_mode.h"
+#include "fs/base/util/thread.h"
+#include "fs/base/util/typed.h"
 #include "fs/engine/zerocopy_message.h"
-#include "fs/memory/memory.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/crc32c.h"
-#include "fs/util/float_mode.h"
-#include "fs/util/thread.h"
-#include "fs/util/typed.h"
 #include "loader/defaults.h"
 #include "loader/graph/op.h"
 #include "loader/jit/jit.h"

@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 #include "beton/loader.h"
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 #include "loader/feed/feed.h"
 #include "loader/feed/synthetic_text.h"
 #include "loader/jpeg/entry_store.h"

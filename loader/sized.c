@@ -5,7 +5,7 @@
 #include <stdalign.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 int sized_take(void *to, size_t size, const void *from, size_t first)
 {

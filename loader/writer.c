@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/float_mode.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/float_mode.h"
 #include "fs/writer/append.h"
 #include "fs/writer/merge.h"
 #include "loader/codec/codec.h"

@@ -33,9 +33,9 @@
 #include <sys/resource.h>
 
 #include "beton/loader.h"
-#include "fs/util/bytes.h"
-#include "fs/util/clock.h"
-#include "fs/util/log.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/log.h"
 #include "loader/gpu/cuda.h"
 #include "loader/gpu/nvrtc.h"
 #include "loader/gpu/upload.h"

@@ -21,8 +21,8 @@
 
 #include <jpeglib.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "loader/jpeg/baseline.h"
 #include "loader/jpeg/entry_index.h"
 

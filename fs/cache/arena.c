@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 enum {
 	CHUNK = 2 << 20,

@@ -3,11 +3,11 @@
 
 #include <stdlib.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/cache/cold.h"
 #include "fs/cache/evict.h"
 #include "fs/cache/fill.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 
 enum {
 	/* Reads of less than about two pages cost the same for any size. */

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/rng.h"
 #include "fs/cache/arena.h"
 #include "fs/cache/cold.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/rng.h"
 
 enum {
 	/* A smaller process cache holds too little to be useful, and one below

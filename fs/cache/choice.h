@@ -7,8 +7,8 @@
 #ifndef FS_CACHE_CHOICE_H
 #define FS_CACHE_CHOICE_H
 
+#include "fs/base/memory/memory.h"
 #include "fs/dataset/dataset.h"
-#include "fs/memory/memory.h"
 
 enum cache_mode { CACHE_AUTO, CACHE_OS, CACHE_PROCESS };
 

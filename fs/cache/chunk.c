@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/cache/chunk.h"
 
-#include "fs/util/bytes.h"
-#include "fs/util/stream_copy.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/stream_copy.h"
 
 enum { FRAME = ARENA_FRAME };
 

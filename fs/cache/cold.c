@@ -6,11 +6,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/rng.h"
 #include "fs/cache/arena.h"
 #include "fs/cache/heap.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/rng.h"
 
 enum {
 	/* Segments are compressed one by one, so that the data stays in a

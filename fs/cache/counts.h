@@ -4,8 +4,8 @@
 #ifndef FS_CACHE_COUNTS_H
 #define FS_CACHE_COUNTS_H
 
+#include "fs/base/metrics/counters.h"
 #include "fs/dataset/dataset.h"
-#include "fs/metrics/counters.h"
 
 enum counter {
 	READS,

@@ -3,11 +3,11 @@
 
 #include <stdlib.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "fs/cache/cold.h"
 #include "fs/cache/file.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
 
 enum {
 	/* The part of the limit for bookkeeping of chunks: 1/32. */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 enum { FRAME = ARENA_FRAME };
 

@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/rng.h"
 #include "fs/cache/file.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/rng.h"
 
 enum {
 	SHARDS = TABLE_SHARDS,

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 
 enum {
 	CHUNK_ENTRIES = 1 << 15,

@@ -5,18 +5,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fs/base/files/paths.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
+#include "fs/base/util/rng.h"
 #include "fs/dataset/alloc_probe.h"
 #include "fs/dataset/custom_field.h"
 #include "fs/dataset/field_names.h"
-#include "fs/files/paths.h"
 #include "fs/source/disk.h"
 #include "fs/source/disk.h"
 #include "fs/source/open.h"
 #include "fs/source/tables.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/name.h"
-#include "fs/util/rng.h"
 
 enum {
 	SAMPLED_BLOCK = 4096,

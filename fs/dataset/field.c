@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/npy.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/npy.h"
 
 /* Offsets in a descriptor's arguments (beton(5)). */
 enum {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/name.h"
+#include "fs/base/util/name.h"
 
 enum { FILE_NAMES_MAX = 3, FILE_NAME_SIZE = BETON_STEM_SIZE + 8 };
 

@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fs/files/paths.h"
+#include "fs/base/files/paths.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/thread.h"
 #include "fs/net/net.h"
 #include "fs/net/url.h"
 #include "fs/source/join.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/thread.h"
 
 /* --- formats --- */
 

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "fs/files/outfile.h"
-#include "fs/files/read_buffer.h"
+#include "fs/base/files/outfile.h"
+#include "fs/base/files/read_buffer.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/crc32c.h"
+#include "fs/base/util/thread.h"
 #include "fs/net/url.h"
 #include "fs/source/open.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/crc32c.h"
-#include "fs/util/thread.h"
 
 typedef unsigned long long ull;
 

@@ -3,8 +3,8 @@
 #ifndef FS_DATASET_VALUE_FILE_H
 #define FS_DATASET_VALUE_FILE_H
 
+#include "fs/base/util/npy.h"
 #include "fs/dataset/vfile.h"
-#include "fs/util/npy.h"
 
 /* One value as a file: first bytes in memory (text, or the header of a .npy or
    .ppm), then a range of the dataset. */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "fs/util/crc32c.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/crc32c.h"
 #include "fs/dataset/sums.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 
 typedef unsigned long long ull;
 

@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/stream_copy.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/stream_copy.h"
 
 enum {
 	/* Reads in flight per call: enough for any device's queue. */

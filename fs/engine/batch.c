@@ -4,13 +4,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "fs/base/memory/budget.h"
+#include "fs/base/order/order.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/rng.h"
 #include "fs/engine/batch_place.h"
 #include "fs/engine/team.h"
-#include "fs/memory/budget.h"
-#include "fs/order/order.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/rng.h"
 
 enum {
 	/* Samples whose records are requested before they are read. */

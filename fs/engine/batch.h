@@ -9,8 +9,8 @@
 
 #include <stdatomic.h>
 
+#include "fs/base/order/spec.h"
 #include "fs/dataset/vfile.h"
-#include "fs/order/spec.h"
 
 /* One field's part of the file. */
 struct batch_column {

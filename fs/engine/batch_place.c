@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "fs/util/crc32c.h"
-#include "fs/order/spec_text.h"
-#include "fs/util/bytes.h"
+#include "fs/base/order/spec_text.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/crc32c.h"
 
 static uint64_t aligned(uint64_t v)
 {

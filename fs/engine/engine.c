@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "fs/base/memory/memory.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/thread.h"
 #include "fs/engine/lane.h"
 #include "fs/engine/pool.h"
 #include "fs/engine/team.h"
-#include "fs/memory/memory.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/thread.h"
 
 enum {
 	THREADS_DEFAULT = 2,

@@ -10,12 +10,12 @@
 #ifndef FS_ENGINE_ENGINE_H
 #define FS_ENGINE_ENGINE_H
 
+#include "fs/base/memory/budget.h"
+#include "fs/base/metrics/trace.h"
 #include "fs/cache/choice.h"
 #include "fs/dataset/verify.h"
 #include "fs/engine/plan.h"
 #include "fs/engine/slot.h"
-#include "fs/memory/budget.h"
-#include "fs/metrics/trace.h"
 
 struct engine;
 struct stream;

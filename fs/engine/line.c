@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <utlist.h>
 
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 
 enum {
 	/* Milliseconds until the next try if no line_freed() is called. */

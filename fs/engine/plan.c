@@ -3,12 +3,12 @@
 
 #include <stdlib.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/thread.h"
 #include "fs/cache/arena.h"
 #include "fs/engine/reader.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/thread.h"
 
 enum {
 	READERS_MAX = 64,

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <utlist.h>
 
-#include "fs/memory/budget.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/memory/budget.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 
 /* Constants that the C library may not have yet. */
 #ifndef MADV_COLLAPSE

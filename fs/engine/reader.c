@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 static uint64_t gcd(uint64_t a, uint64_t b)
 {

@@ -7,10 +7,10 @@
 #ifndef FS_ENGINE_READER_H
 #define FS_ENGINE_READER_H
 
+#include "fs/base/order/draws.h"
+#include "fs/base/order/order.h"
 #include "fs/cache/cache.h"
 #include "fs/engine/batch.h"
-#include "fs/order/draws.h"
-#include "fs/order/order.h"
 
 enum {
 	/* The number of opened batches that are recorded. */

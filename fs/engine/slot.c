@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "fs/source/source.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "fs/engine/line.h"
 #include "fs/engine/pool.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
+#include "fs/source/source.h"
 
 enum {
 	/* The most read slots that stay for other readers of the same

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "fs/util/thread.h"
+#include "fs/base/util/thread.h"
 
 struct team {
 	pthread_mutex_t lock; /* guards the members below */

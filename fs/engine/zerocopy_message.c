@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 /* parse_*() return an error for the log, or NULL. */
 static const char *parse_hello(const uint8_t *bytes, size_t size,

@@ -21,7 +21,7 @@
 #ifndef FS_ENGINE_ZEROCOPY_MESSAGE_H
 #define FS_ENGINE_ZEROCOPY_MESSAGE_H
 
-#include "fs/metrics/rank_figures.h"
+#include "fs/base/metrics/rank_figures.h"
 
 enum {
 	ZEROCOPY_VERSION = 4,

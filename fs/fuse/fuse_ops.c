@@ -13,9 +13,9 @@
 #include <fuse_lowlevel.h>
 #include <stdlib.h>
 
+#include "fs/base/util/cleanup.h"
 #include "fs/fuse/inval.h"
 #include "fs/fuse/operations.h"
-#include "fs/util/cleanup.h"
 
 enum {
 	/* Requests in the kernel's queue, for readahead of many files. */

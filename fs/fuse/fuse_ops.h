@@ -3,7 +3,7 @@
 #ifndef FS_FUSE_FUSE_OPS_H
 #define FS_FUSE_FUSE_OPS_H
 
-#include "fs/metrics/jobs.h"
+#include "fs/base/metrics/jobs.h"
 #include "fs/namespace/ns.h"
 
 struct budget;

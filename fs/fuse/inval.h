@@ -7,7 +7,7 @@
 #ifndef FS_FUSE_INVAL_H
 #define FS_FUSE_INVAL_H
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 struct fuse_session;
 struct inval;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "fs/util/cleanup.h"
-#include "fs/util/log.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/log.h"
 
 enum {
 	/* Memory of an open file besides what ns_file.bytes counts, with the

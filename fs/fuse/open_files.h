@@ -7,9 +7,9 @@
 
 #include <pthread.h>
 
+#include "fs/base/memory/budget.h"
+#include "fs/base/metrics/jobs.h"
 #include "fs/engine/engine.h"
-#include "fs/memory/budget.h"
-#include "fs/metrics/jobs.h"
 #include "fs/namespace/ns.h"
 
 struct open_file {

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "fs/base/memory/budget.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "fs/fuse/inval.h"
 #include "fs/fuse/open_files.h"
-#include "fs/memory/budget.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
 #include "fs/zerocopy/peer.h"
 
 enum {

@@ -9,9 +9,9 @@
 
 #include <pthread.h>
 
+#include "fs/base/metrics/jobs.h"
 #include "fs/fuse/open_files.h"
 #include "fs/fuse/request.h"
-#include "fs/metrics/jobs.h"
 #include "fs/namespace/ns.h"
 
 struct fuse_session;

@@ -8,8 +8,8 @@
 #include <linux/fuse.h>
 #include <string.h>
 
+#include "fs/base/metrics/rings_count.h"
 #include "fs/fuse/workers.h"
-#include "fs/metrics/rings_count.h"
 
 /* A request: its arguments are in the entry until the reply. */
 struct decoded {

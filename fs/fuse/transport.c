@@ -15,11 +15,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/log.h"
 #include "fs/fuse/uring.h"
 #include "fs/fuse/workers.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/log.h"
 
 enum {
 	/* As many as libfuse has for the same requests: betonfs.c. */

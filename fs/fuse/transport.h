@@ -16,8 +16,8 @@
 #ifndef FS_FUSE_TRANSPORT_H
 #define FS_FUSE_TRANSPORT_H
 
+#include "fs/base/metrics/rings_count.h"
 #include "fs/fuse/ring_ops.h"
-#include "fs/metrics/rings_count.h"
 
 struct fuse_session;
 struct log;

@@ -16,9 +16,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/thread.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/thread.h"
 
 /* --- the interface of the kernel, which old headers lack --- */
 

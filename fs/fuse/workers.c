@@ -5,10 +5,10 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/thread.h"
 #include "fs/fuse/uring.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/thread.h"
 
 enum {
 	/* Milliseconds that a thread waits although there are enough others. */

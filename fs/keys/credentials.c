@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/thread.h"
 #include "fs/keys/finder.h"
 #include "fs/keys/header_file.h"
 #include "fs/net/secret.h"
 #include "fs/net/sign.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/thread.h"
 
 enum {
 	AHEAD_SECONDS = 300,

@@ -17,10 +17,10 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "fs/base/util/log.h"
 #include "fs/keys/outside.h"
 #include "fs/keys/refusal.h"
 #include "fs/net/url.h"
-#include "fs/util/log.h"
 
 struct credentials;
 

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/keys/metadata.h"
 #include "fs/keys/sts.h"
 #include "fs/net/secret.h"
-#include "fs/util/bytes.h"
 
 enum {
 	DEPTH_MAX = 8, /* roles that are assumed by roles */

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/net/secret.h"
 #include "fs/net/url.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 
 enum {
 	ANSWER_MAX = 65536,

@@ -15,10 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/base/util/child.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "fs/net/secret.h"
-#include "fs/util/child.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
 
 enum { WORDS_MAX = 64, POLL_MS = 50, PASSWD_SIZE = 16384 };
 

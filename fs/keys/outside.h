@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 enum {
 	OUTSIDE_TEXT_MAX = 1 << 20, /* of a file, or of a program's output */

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/net/secret.h"
-#include "fs/util/bytes.h"
 
 int search_fails(struct search *search, int r, const char *format, ...)
 {

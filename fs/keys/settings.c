@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/net/secret.h"
-#include "fs/util/bytes.h"
 
 #define ROW(member, name)                                                      \
 	{                                                                      \

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/net/secret.h"
 #include "fs/net/sign.h"
 #include "fs/net/url.h"
 #include "fs/net/xml.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 
 enum {
 	ANSWER_MAX = 65536,

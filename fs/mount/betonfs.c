@@ -17,7 +17,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "fs/files/paths.h"
+#include "fs/base/files/paths.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/fuse/transport.h"
 #include "fs/mount/ending.h"
 #include "fs/mount/log_output.h"
 #include "fs/mount/mountpoint.h"
@@ -25,10 +27,8 @@
 #include "fs/mount/options.h"
 #include "fs/mount/sandbox.h"
 #include "fs/mount/served.h"
-#include "fs/fuse/transport.h"
 #include "fs/mount/watcher.h"
 #include "fs/net/command_line.h"
-#include "fs/util/cleanup.h"
 
 enum {
 	/* Enough for most loads, so that libfuse seldom starts and ends

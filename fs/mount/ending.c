@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/thread.h"
 #include "fs/fuse/transport.h"
 #include "fs/mount/served.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/thread.h"
 
 enum {
 	/* Milliseconds between checks whether the session has ended. No event

@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "fs/base/util/log.h"
 #include "fs/mount/watcher.h"
-#include "fs/util/log.h"
 
 struct fuse_session;
 

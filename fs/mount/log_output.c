@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/thread.h"
 #include "fs/mount/log_file.h"
 #include "fs/mount/watcher.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/thread.h"
 
 static const char name[] = "betonfs";
 

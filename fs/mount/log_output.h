@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 struct watcher;
 

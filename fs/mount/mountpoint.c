@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/util/cleanup.h"
+#include "fs/base/util/cleanup.h"
 
 enum {
 	STALE_MAX = 16, /* dead mounts on one directory */

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 /* Returns whether the path is "/dev/fd/N" with N above 2, which must not be
    resolved. */

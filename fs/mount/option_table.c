@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "fs/order/order.h"
-#include "fs/util/bytes.h"
+#include "fs/base/order/order.h"
+#include "fs/base/util/bytes.h"
 
 #define AT(member) offsetof(struct options, member)
 

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fs/base/util/typed.h"
 #include "fs/source/options.h"
-#include "fs/util/typed.h"
 
 /* The keys of a sampling spec. NULL: not given. */
 struct opts_spec {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/name.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/name.h"
 
 enum { WORDS_SIZE = 256 };
 

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/engine/settings.h"
-#include "fs/files/paths.h"
-#include "fs/order/order.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/suggest.h"
+#include "fs/base/files/paths.h"
+#include "fs/base/order/order.h"
+#include "fs/base/settings/settings.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/suggest.h"
 
 /* One option of a -o list. The list stays as it is, because ps shows it. */
 struct word {

@@ -3,8 +3,8 @@
 #ifndef FS_MOUNT_OPTIONS_H
 #define FS_MOUNT_OPTIONS_H
 
+#include "fs/base/util/log.h"
 #include "fs/mount/option_table.h"
-#include "fs/util/log.h"
 
 /* Parses a command line. A program whose name begins with "mount." accepts the
    letters of mount(8) instead of its own. With --quiet the log drops all but

@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/mount/sandbox_calls.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 
 /* --- landlock(7), which headers of the C library may not have yet --- */
 

@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 #if defined(__x86_64__)
 #	define MACHINE AUDIT_ARCH_X86_64

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/base/files/paths.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/dataset/joined.h"
 #include "fs/dataset/verify.h"
-#include "fs/files/paths.h"
 #include "fs/mount/option_text.h"
 #include "fs/net/net.h"
-#include "fs/util/cleanup.h"
 
 static int open_dataset(struct served *s, struct served_dataset *dataset)
 {

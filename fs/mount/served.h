@@ -6,9 +6,9 @@
 
 #include <limits.h>
 
-#include "fs/metrics/rings_count.h"
-#include "fs/mount/dataset_names.h"
+#include "fs/base/metrics/rings_count.h"
 #include "fs/fuse/fuse_ops.h"
+#include "fs/mount/dataset_names.h"
 #include "fs/mount/option_table.h"
 #include "fs/mount/sandbox.h"
 #include "fs/mount/watcher.h"

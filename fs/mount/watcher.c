@@ -15,9 +15,9 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "fs/base/util/cleanup.h"
 #include "fs/mount/log_file.h"
 #include "fs/mount/mountpoint.h"
-#include "fs/util/cleanup.h"
 
 enum {
 	TEXT_MAX = 1024,

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/name.h"
 #include "fs/namespace/streams.h"
-#include "fs/util/bytes.h"
-#include "fs/util/name.h"
 
 static const char default_name[] = "default";
 static const char suffix[] = ".batch";

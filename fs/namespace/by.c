@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/memory/memo.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/dataset/group.h"
-#include "fs/memory/memo.h"
 #include "fs/namespace/samples.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/name.h"
 
 enum {
 	/* Reading one page costs as much as reading one record of it. */

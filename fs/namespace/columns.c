@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/dataset/value_file.h"
 #include "fs/namespace/samples.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/name.h"
 
 enum { RECORDS_BYTES = 64 << 10 };
 

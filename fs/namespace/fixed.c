@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/namespace/batches.h"
 #include "fs/namespace/by.h"
 #include "fs/namespace/columns.h"
@@ -17,7 +18,6 @@
 #include "fs/namespace/shards.h"
 #include "fs/namespace/stats_files.h"
 #include "fs/namespace/text_file.h"
-#include "fs/util/bytes.h"
 
 /* The path of each fixed object. Listings leave hidden objects out. */
 static const struct {

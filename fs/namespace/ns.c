@@ -6,7 +6,7 @@
  */
 #include "fs/namespace/ns.h"
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 _Static_assert(NS_KIND_BITS + NS_DATASET_BITS + NS_PART_BITS + NS_INDEX_BITS ==
 		       64,

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/dataset/value_file.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/name.h"
 
 static struct ns_object in_samples(struct ns *ns,
 				   const struct ns_object *object)

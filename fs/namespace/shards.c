@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/memory/memo.h"
+#include "fs/base/memory/memo.h"
+#include "fs/base/util/name.h"
 #include "fs/namespace/shard_layout.h"
-#include "fs/util/name.h"
 
 enum { KEPT_BYTES = 16 << 20 };
 

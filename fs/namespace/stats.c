@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/metrics/openmetrics.h"
-#include "fs/order/spec_text.h"
+#include "fs/base/metrics/openmetrics.h"
+#include "fs/base/order/spec_text.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/name.h"
 #include "fs/source/disk.h"
 #include "fs/source/net_stats.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/name.h"
 
 enum {
 	STREAMS_MAX = 64, /* as many as a plan has */

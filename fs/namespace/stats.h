@@ -9,9 +9,9 @@
 #ifndef FS_NAMESPACE_STATS_H
 #define FS_NAMESPACE_STATS_H
 
+#include "fs/base/metrics/jobs.h"
+#include "fs/base/metrics/rings_count.h"
 #include "fs/engine/engine.h"
-#include "fs/metrics/jobs.h"
-#include "fs/metrics/rings_count.h"
 
 /* The sources of the figures; all outlive the statistics. */
 struct stats {

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "fs/base/util/name.h"
 #include "fs/namespace/text_file.h"
-#include "fs/util/name.h"
 
 static const char suffix[] = ".json";
 

@@ -9,8 +9,8 @@
 #include <uthash.h>
 #include <utlist.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 
 /* Numbers below this are datasets, the parents of sampling specs. */
 #define FIRST_ID ((uint64_t)1 << NS_DATASET_BITS)

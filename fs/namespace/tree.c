@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/memory/memo.h"
+#include "fs/base/memory/memo.h"
 #include "fs/namespace/batches.h"
 #include "fs/namespace/by.h"
 #include "fs/namespace/columns.h"

@@ -4,8 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "fs/base/util/cleanup.h"
 #include "fs/net/url.h"
-#include "fs/util/cleanup.h"
 
 /* Returns the URL in a word, which may begin with "--option=", or NULL. */
 static char *find_url(char *word)

@@ -6,8 +6,8 @@
 #	include <errno.h>
 #	include <stddef.h>
 
-#	include "fs/util/bytes.h"
-#	include "fs/util/library.h"
+#	include "fs/base/util/bytes.h"
+#	include "fs/base/util/library.h"
 
 #	define SYMBOL(name)                                                   \
 		{                                                              \

@@ -12,7 +12,7 @@
 #	define CURL_DISABLE_DEPRECATION
 #	include <curl/curl.h>
 
-#	include "fs/util/log.h"
+#	include "fs/base/util/log.h"
 
 struct curl_api {
 	void *library;

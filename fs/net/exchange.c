@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/clock.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/clock.h"
 
 enum { POLL_MS = 100 };
 

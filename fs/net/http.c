@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 /* The rest of a text that is parsed. */
 struct text {

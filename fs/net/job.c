@@ -9,8 +9,8 @@
 #	include <string.h>
 #	include <strings.h>
 
-#	include "fs/util/bytes.h"
-#	include "fs/util/clock.h"
+#	include "fs/base/util/bytes.h"
+#	include "fs/base/util/clock.h"
 
 enum {
 	REDIRECTS_MAX = 5,

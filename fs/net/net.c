@@ -8,11 +8,11 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/thread.h"
 #include "fs/net/job.h"
 #include "fs/net/sockets.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/thread.h"
 
 #ifdef HAVE_CURL
 

@@ -18,8 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fs/base/util/log.h"
 #include "fs/net/transfer.h"
-#include "fs/util/log.h"
 
 struct net;
 

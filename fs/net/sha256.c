@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 /* The first 32 bits of the fractional parts of the cube roots of the first 64
    primes. */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/cleanup.h"
 #include "fs/net/secret.h"
-#include "fs/util/cleanup.h"
 
 #define ALGORITHM "AWS4-HMAC-SHA256"
 

@@ -7,7 +7,7 @@
 #	include <sys/eventfd.h>
 #	include <unistd.h>
 
-#	include "fs/util/clock.h"
+#	include "fs/base/util/clock.h"
 
 enum { WAIT_MS_MAX = 60 * 1000 };
 

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/net/secret.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 
 enum { BUCKET_MAX = 255, REGION_MAX = 64, LABEL_MAX = 63 };
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 /* Returns the end of a tag's name in `tag`, which begins behind "<", if the
    name is `name`; prefixes of namespaces are skipped. */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 struct outage {
 	struct log *log;

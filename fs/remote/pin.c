@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 /* "Sun, 06 Nov 1994 08:49:37 GMT", in no locale. */
 static void format_date(time_t at, char *out, size_t size)

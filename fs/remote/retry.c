@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 static const struct {
 	int status;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fs/util/rng.h"
+#include "fs/base/util/rng.h"
 
 enum retry_kind {
 	RETRY_NONE,	   /* the status is that of an answer with bytes */

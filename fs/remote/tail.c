@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/remote/tail.h"
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 enum {
 	/* Quantiles of fewer times are unreliable. */

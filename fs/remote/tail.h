@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fs/metrics/histogram.h"
+#include "fs/base/metrics/histogram.h"
 
 enum { TAIL_CLASSES = 6 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/source/ahead.h"
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 static bool continues(const struct ahead_scan *s, uint64_t off, uint64_t end)
 {

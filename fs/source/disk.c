@@ -7,11 +7,11 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/source/disk_fill.h"
 #include "fs/source/file.h"
 #include "fs/tier/store.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 
 typedef unsigned long long ull;
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/thread.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/thread.h"
 
 enum {
 	/* Without a reader's request for so long, the link is idle. */

@@ -10,13 +10,13 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "fs/files/acl.h"
+#include "fs/base/files/acl.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/thread.h"
 #include "fs/net/url.h"
 #include "fs/source/netfs.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/thread.h"
 
 /* Pieces of memory per system call. */
 enum { WINDOW = 128 };

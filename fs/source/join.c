@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "fs/source/file.h"
 #include "fs/source/net_stats.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
 
 struct piece {
 	struct source *source;

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <sys/vfs.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "fs/remote/retry.h"
 #include "fs/source/source.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
 
 enum {
 	/* The threads of a local file, also the least. */

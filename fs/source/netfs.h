@@ -12,10 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fs/base/util/rng.h"
 #include "fs/remote/depth.h"
 #include "fs/remote/outage.h"
 #include "fs/source/options.h"
-#include "fs/util/rng.h"
 
 /* Reads in flight and threads of one file, at most. */
 enum { NETFS_THREADS_MAX = 128 };

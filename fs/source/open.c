@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fs/base/util/cleanup.h"
 #include "fs/net/url.h"
 #include "fs/source/disk.h"
 #include "fs/source/file.h"
 #include "fs/source/tables.h"
 #include "fs/source/url.h"
-#include "fs/util/cleanup.h"
 
 /* file:///PATH is a local file. */
 static int open_file(const char *path, const struct source_options *options,

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 struct net;
 

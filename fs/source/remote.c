@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "fs/remote/retry.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
 
 enum {
 	REFUSED_MAX = 4, /* attempts of one request */

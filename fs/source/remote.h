@@ -13,11 +13,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "fs/base/util/rng.h"
 #include "fs/keys/refusal.h"
 #include "fs/source/attempt.h"
 #include "fs/source/net_stats.h"
 #include "fs/source/source.h"
-#include "fs/util/rng.h"
 
 struct remote {
 	struct peer peer;

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/source/source.h"
-#include "fs/util/bytes.h"
 
 struct scatter {
 	const struct source_request *request;

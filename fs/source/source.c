@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "fs/source/net_stats.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
 
 void source_close(struct source *source)
 {

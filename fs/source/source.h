@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "fs/metrics/counters.h"
-#include "fs/util/log.h"
+#include "fs/base/metrics/counters.h"
+#include "fs/base/util/log.h"
 
 struct source;
 struct source_net_stats;

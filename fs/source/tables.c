@@ -6,11 +6,11 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "fs/source/ahead.h"
 #include "fs/source/blocks.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
 
 enum {
 	BLOCK = BLOCK_BYTES,

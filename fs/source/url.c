@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "fs/base/util/cleanup.h"
 #include "fs/keys/credentials.h"
 #include "fs/keys/net_outside.h"
 #include "fs/net/url.h"
 #include "fs/source/remote.h"
-#include "fs/util/cleanup.h"
 
 enum {
 	IN_FLIGHT_MAX = 256 << 20,

@@ -13,8 +13,8 @@
 #ifndef FS_TIER_FILES_H
 #define FS_TIER_FILES_H
 
+#include "fs/base/util/log.h"
 #include "fs/tier/index.h"
-#include "fs/util/log.h"
 
 struct tier_files {
 	int data, index;

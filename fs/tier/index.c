@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/crc32c.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/crc32c.h"
 
 enum {
 	LAYOUT = 1,

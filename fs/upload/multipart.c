@@ -10,14 +10,14 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/crc32c.h"
+#include "fs/base/util/thread.h"
 #include "fs/net/url.h"
 #include "fs/net/xml.h"
 #include "fs/upload/parts.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/crc32c.h"
-#include "fs/util/thread.h"
 
 enum {
 	SENDERS_MAX = 8,

@@ -21,9 +21,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fs/base/util/log.h"
 #include "fs/net/http.h"
 #include "fs/upload/store.h"
-#include "fs/util/log.h"
 
 struct multipart;
 

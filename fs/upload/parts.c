@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/upload/parts.h"
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 enum {
 	/* Parts of one size. */

@@ -10,6 +10,9 @@
 #include <strings.h>
 #include <sys/random.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "fs/keys/credentials.h"
 #include "fs/keys/net_outside.h"
 #include "fs/net/exchange.h"
@@ -17,9 +20,6 @@
 #include "fs/net/sign.h"
 #include "fs/net/xml.h"
 #include "fs/remote/retry.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
 
 enum {
 	STALL_MS = 60 * 1000,

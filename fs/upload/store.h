@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fs/base/util/log.h"
 #include "fs/net/http.h"
 #include "fs/net/net.h"
-#include "fs/util/log.h"
 
 struct store;
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/dataset/dataset.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 #include "fs/writer/copy.h"
 #include "fs/writer/labels.h"
 #include "fs/writer/rewrite.h"

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fs/base/files/paths.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/dataset/dataset.h"
-#include "fs/files/paths.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 #include "fs/writer/copy.h"
 #include "fs/writer/labels.h"
 #include "fs/writer/rewrite.h"

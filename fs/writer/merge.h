@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 struct merge_options {
 	uint64_t page_size; /* 0: the largest of the files, 2 MiB at least */
@@ -42,7 +42,7 @@ struct merge_result {
 };
 
 /*
- * Merges `num` paths, each a file or a pattern (fs/files/paths.h), into `out`.
+ * Merges `num` paths, each a file or a pattern (fs/base/files/paths.h), into `out`.
  * Failures are logged, with the file:
  *
  *   -EINVAL           fields or class names do not match; the output is a

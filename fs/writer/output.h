@@ -17,8 +17,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "fs/base/util/log.h"
 #include "fs/source/options.h"
-#include "fs/util/log.h"
 
 struct output;
 struct sums;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fs/files/outfile.h"
+#include "fs/base/files/outfile.h"
 
 struct file {
 	struct output output;

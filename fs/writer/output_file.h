@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A local file as an output: fs/files/outfile. */
+/* A local file as an output: fs/base/files/outfile. */
 #ifndef FS_WRITER_OUTPUT_FILE_H
 #define FS_WRITER_OUTPUT_FILE_H
 

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/base/files/outfile.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/dataset/sums.h"
-#include "fs/files/outfile.h"
 #include "fs/net/url.h"
 #include "fs/upload/multipart.h"
 #include "fs/upload/store.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 
 enum {
 	/* A server that does not answer at the beginning rarely does later. */
@@ -111,7 +111,7 @@ static int refuse_object(const struct object *o)
 	return -EEXIST;
 }
 
-/* Only a dataset replaces a dataset, by the rule of fs/files/place.h. */
+/* Only a dataset replaces a dataset, by the rule of fs/base/files/place.h. */
 static bool may_be_replaced(const struct store_request *r)
 {
 	static const char version[BEGIN_SIZE] = { 2, 0 };

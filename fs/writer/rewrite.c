@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/cleanup.h"
-#include "fs/util/workqueue.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/workqueue.h"
 
 enum {
 	/* A batch of samples. It saves waking a thread for each small

@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fs/base/util/log.h"
 #include "fs/dataset/field.h"
 #include "fs/dataset/format.h"
-#include "fs/util/log.h"
 
 /* A field of the new file. */
 struct writer_field {

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 #include "fs/writer/output.h"
 
 enum { SPILL_KEEP = 1 << 20 };

@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/dataset/field.h"
 #include "fs/dataset/format.h"
 #include "fs/net/url.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 #include "fs/writer/output_open.h"
 #include "fs/writer/pages.h"
 #include "fs/writer/spill.h"

@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "fs/base/util/log.h"
 #include "fs/dataset/field.h"
-#include "fs/util/log.h"
 #include "fs/writer/output.h"
 #include "fs/writer/pages.h"
 #include "fs/writer/schema.h"

@@ -9,12 +9,12 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
+#include "fs/base/memory/budget.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "fs/engine/pool.h"
 #include "fs/engine/zerocopy_message.h"
-#include "fs/memory/budget.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
 #include "fs/zerocopy/holdings.h"
 #include "fs/zerocopy/request.h"
 

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "fs/base/memory/budget.h"
 #include "fs/engine/engine.h"
 #include "fs/engine/zerocopy_message.h"
-#include "fs/memory/budget.h"
 
 /* Slots whose descriptors a loader may have; older descriptors are sent
    again. */

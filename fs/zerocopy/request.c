@@ -5,8 +5,8 @@
 #include <sys/eventfd.h>
 #include <utlist.h>
 
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 
 void zerocopy_wake(const struct zerocopy_shared *h)
 {

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "fs/metrics/jobs.h"
+#include "fs/base/metrics/jobs.h"
 #include "fs/namespace/ns.h"
 
 struct connection;

@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/thread.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/thread.h"
 #include "fs/zerocopy/connection.h"
 #include "fs/zerocopy/request.h"
 

@@ -14,7 +14,7 @@
 #ifndef FS_ZEROCOPY_ZEROCOPY_H
 #define FS_ZEROCOPY_ZEROCOPY_H
 
-#include "fs/metrics/jobs.h"
+#include "fs/base/metrics/jobs.h"
 #include "fs/namespace/ns.h"
 
 enum {

@@ -10,7 +10,7 @@
 
 #include <jerror.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/codec/encode.h"
 #include "loader/codec/error.h"
 #include "loader/codec/exif.h"

@@ -7,7 +7,7 @@
 
 #include <jpeglib.h>
 
-#include "fs/util/cleanup.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/codec/error.h"
 #include "loader/codec/target.h"
 

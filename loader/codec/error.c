@@ -12,7 +12,7 @@
 
 #include <jerror.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 struct codec_error {
 	struct jpeg_error_mgr manager; /* first member, which libjpeg passes */

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 enum {
 	TIFF_OFF = 6, /* after "Exif\0\0" */

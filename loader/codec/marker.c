@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 static uint16_t load16_big(const uint8_t *p)
 {

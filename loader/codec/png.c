@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/util/gray.h"
 
 /* The source that libpng reads from, and where its errors go. */

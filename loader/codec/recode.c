@@ -9,8 +9,8 @@
 
 #include <jpeglib.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/codec/error.h"
 #include "loader/codec/header.h"
 #include "loader/codec/index.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/codec/marker.h"
 
 enum {

@@ -9,8 +9,8 @@
 
 #include <jerror.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 
 enum { FIRST_SIZE = 1 << 16 };
 

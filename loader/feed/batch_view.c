@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/crc32c.h"
 #include "fs/dataset/field.h"
-#include "fs/util/crc32c.h"
-#include "fs/util/bytes.h"
 
 enum { ERRNO_MAX = 4095 }; /* the kernel's */
 

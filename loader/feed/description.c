@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/dataset/field.h"
 #include "fs/dataset/format.h"
-#include "fs/util/bytes.h"
 
 static int complain(char *why, const char *reason)
 {

@@ -8,12 +8,12 @@
 
 #include <stdatomic.h>
 
+#include "fs/base/metrics/rank_figures.h"
+#include "fs/base/metrics/trace.h"
+#include "fs/base/order/spec_text.h"
+#include "fs/base/util/log.h"
 #include "fs/cache/choice.h"
-#include "fs/metrics/rank_figures.h"
-#include "fs/metrics/trace.h"
-#include "fs/order/spec_text.h"
 #include "fs/source/options.h"
-#include "fs/util/log.h"
 #include "loader/feed/batch_view.h"
 #include "loader/util/scratch.h"
 #include "loader/util/value.h"

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/files/paths.h"
+#include "fs/base/memory/budget.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/dataset/joined.h"
 #include "fs/dataset/verify.h"
 #include "fs/engine/engine.h"
-#include "fs/files/paths.h"
-#include "fs/memory/budget.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 #include "loader/feed/feed.h"
 
 /* The part of the memory limit that entry points may take. */

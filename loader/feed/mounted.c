@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "loader/feed/description.h"
 #include "loader/feed/file_reader.h"
 

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/order/order.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/crc32c.h"
+#include "fs/base/util/name.h"
+#include "fs/base/util/rng.h"
 #include "fs/dataset/field.h"
 #include "fs/engine/batch_place.h"
-#include "fs/util/crc32c.h"
-#include "fs/order/order.h"
-#include "fs/util/bytes.h"
-#include "fs/util/name.h"
-#include "fs/util/rng.h"
 #include "loader/feed/feed.h"
 #include "loader/feed/synthetic_text.h"
 

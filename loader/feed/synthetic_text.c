@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/log.h"
+#include "fs/base/util/rng.h"
+#include "fs/base/util/typed.h"
 #include "fs/dataset/field.h"
-#include "fs/util/bytes.h"
-#include "fs/util/log.h"
-#include "fs/util/rng.h"
-#include "fs/util/typed.h"
 #include "loader/text/parse.h"
 
 /* Limits that keep sums of sizes, over rows and fields, from overflowing. */

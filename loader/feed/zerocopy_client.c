@@ -14,10 +14,10 @@
 #include <sys/un.h>
 #include <utlist.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "fs/engine/zerocopy_message.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
 #include "loader/util/cancel.h"
 
 enum {

@@ -13,7 +13,7 @@
 #ifndef LOADER_FEED_ZEROCOPY_CLIENT_H
 #define LOADER_FEED_ZEROCOPY_CLIENT_H
 
-#include "fs/metrics/rank_figures.h"
+#include "fs/base/metrics/rank_figures.h"
 
 struct cancel;
 struct zerocopy_client;

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/log.h"
-#include "fs/util/library.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/library.h"
+#include "fs/base/util/log.h"
 
 /* Constants of the driver's ABI. */
 enum {

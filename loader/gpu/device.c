@@ -8,9 +8,9 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/log.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/log.h"
 #include "loader/gpu/nvrtc.h"
 #include "loader/jit/code_cache.h"
 #include "loader/jit/emit_device.h"

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/log.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/library.h"
+#include "fs/base/util/log.h"
 #include "loader/gpu/cuda.h"
-#include "fs/util/library.h"
 
 enum { OPTIONS_MAX = 16, ARCHITECTURES_MAX = 64 };
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/suggest.h"
-#include "fs/util/typed.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/suggest.h"
+#include "fs/base/util/typed.h"
 #include "loader/graph/synonym.h"
 #include "loader/text/diagnostic.h"
 #include "loader/text/parse.h"

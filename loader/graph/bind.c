@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
-#include "fs/util/suggest.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
+#include "fs/base/util/suggest.h"
 #include "loader/graph/args.h"
 #include "loader/graph/family.h"
 #include "loader/graph/synonym.h"

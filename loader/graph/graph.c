@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/graph/args.h"
 #include "loader/graph/bind.h"
 #include "loader/graph/family.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/util/suggest.h"
+#include "fs/base/util/suggest.h"
 #include "loader/text/diagnostic.h"
 
 /* --- mixing of samples --- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/graph/operands.h"
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/graph/user_op.h"
 
 enum { CHANNELS = 3 };

@@ -6,7 +6,7 @@
 #ifndef LOADER_GRAPH_OPERANDS_H
 #define LOADER_GRAPH_OPERANDS_H
 
-#include "fs/util/rng.h"
+#include "fs/base/util/rng.h"
 #include "loader/graph/graph.h"
 
 /* Returns the stream of random numbers of an operation for a sample

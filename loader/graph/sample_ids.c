@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/name.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "loader/util/read_file.h"
 
 /* Limit of the file's size: millions of ids, one per line. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 #define PYTHON                                                                 \
 	"in Python, Loader(transforms=[f]) calls f, from torchvision or your " \

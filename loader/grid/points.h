@@ -6,7 +6,7 @@
 #ifndef LOADER_GRID_POINTS_H
 #define LOADER_GRID_POINTS_H
 
-#include "fs/util/rng.h"
+#include "fs/base/util/rng.h"
 #include "loader/grid/grid.h"
 
 /*

@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/log.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/log.h"
+#include "fs/base/util/rng.h"
 #include "loader/util/cancel.h"
 
 enum {

@@ -14,11 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fs/files/program.h"
-#include "fs/util/bytes.h"
-#include "fs/util/child.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
+#include "fs/base/files/program.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/child.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "loader/jit/build_dir.h"
 #include "loader/util/cancel.h"
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/util/cleanup.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/rng.h"
 #include "loader/graph/user_op.h"
 #include "loader/jit/code.h"
 #include "loader/jit/emit_type.h"

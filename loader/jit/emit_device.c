@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/jit/emit_device.h"
 
-#include "fs/util/cleanup.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/graph/user_op.h"
 #include "loader/jit/code.h"
 #include "loader/jit/emit_type.h"

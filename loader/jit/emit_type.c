@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/jit/code.h"
 
 struct helper {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/jit/isa.h"
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/jit/emit.h"
 
 /* Declared by the names that the Makefile gives to ISA. */

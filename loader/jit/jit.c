@@ -12,10 +12,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/log.h"
-#include "fs/util/thread.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/log.h"
+#include "fs/base/util/thread.h"
 #include "loader/jit/code.h"
 #include "loader/jit/code_cache.h"
 #include "loader/jit/compiler.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/stream_copy.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/stream_copy.h"
 #include "loader/graph/operands.h"
 #include "loader/jit/definition.h"
 #include "loader/jit/emit.h"

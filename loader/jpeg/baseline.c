@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/jpeg/entropy.h"
 #include "loader/jpeg/entry_index.h"
 #include "loader/jpeg/entry_record.h"

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/jpeg/entry_index.h"
 #include "loader/jpeg/huffman.h"
 #include "loader/jpeg/stuffing.h"

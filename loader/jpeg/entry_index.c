@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 /*
  * The header of a segment. All entries but the first follow; the first has only

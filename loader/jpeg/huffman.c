@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 enum {
 	TABLES = 8, /* tables of each kind; an image has up to three */

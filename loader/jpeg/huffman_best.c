@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 enum {
 	/* One leaf more than symbols: the code of all ones is not used. */

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "loader/link/sent_batch.h"
 #include "loader/run/makers.h"
 #include "loader/run/named.h"
-#include "loader/link/sent_batch.h"
 
 enum {
 	/* A maker that refused so many batches in a row, although it is there,

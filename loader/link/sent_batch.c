@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/crc32c.h"
 #include "fs/engine/batch_place.h"
-#include "fs/util/bytes.h"
-#include "fs/util/crc32c.h"
 
 static const uint8_t zeros[BETON_BATCH_ALIGN];
 

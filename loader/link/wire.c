@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 /* Bytes of one call, so that a closed loader is noticed soon. */
 enum { WIRE_PIECE = 16 << 20 };

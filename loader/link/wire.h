@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "fs/order/spec_text.h"
+#include "fs/base/order/spec_text.h"
 
 #define WIRE_MAGIC "BETONWIR"
 

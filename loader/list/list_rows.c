@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/dataset/field.h"
-#include "fs/util/bytes.h"
 
 static uint64_t *starts_of(const struct list_rows *g)
 {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/util/read_file.h"
 
 /* Lengths in bytes of UTF-8. */

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 enum kind { LETTER, SPACE, ALONE, NOTHING };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/graph/op.h"
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/pixels/enhance.h"
 #include "loader/pixels/hue.h"
 #include "loader/util/exact_math.h"

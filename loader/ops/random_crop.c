@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/grid/grid.h"
 #include "loader/pixels/edge.h"
 

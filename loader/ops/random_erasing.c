@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "loader/util/exact_math.h"
 
 enum { P, SCALE, RATIO, VALUE };

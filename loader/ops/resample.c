@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/list/rate.h"
 
 enum { OLD, NEW, WIDTH, ROLLOFF };

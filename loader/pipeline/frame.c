@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/jpeg/baseline.h"
 #include "loader/jpeg/entry_index.h"
 #include "loader/jpeg/entry_store.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 static const uint8_t MAGIC[8] = { 'b', 'e', 't', 'o', 'n', 'i', 'm', 'g' };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/graph/operands.h"
 #include "loader/pipeline/moves.h"
 #include "loader/util/array.h"

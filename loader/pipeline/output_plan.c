@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/graph/args.h"
 #include "loader/text/diagnostic.h"
 #include "loader/util/value_store.h"

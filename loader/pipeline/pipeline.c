@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/memory/memory.h"
-#include "fs/util/bytes.h"
-#include "fs/util/log.h"
+#include "fs/base/memory/memory.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/log.h"
 #include "loader/graph/graph.h"
 #include "loader/graph/operands.h"
 #include "loader/graph/user_op.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/codec/codec.h"
 #include "loader/jpeg/upsample.h"
 #include "loader/util/scratch.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/stream_copy.h"
+#include "fs/base/util/stream_copy.h"
 #include "loader/graph/operands.h"
 #include "loader/pipeline/arrays.h"
 #include "loader/pipeline/frame.h"

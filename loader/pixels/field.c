@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/pixels/field.h"
 
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "loader/pixels/blur_loops.h"
 #include "loader/pixels/edge.h"
 #include "loader/util/exact_math.h"

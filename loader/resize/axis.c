@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/util/exact_math.h"
 
 /* OpenCV ignores a pixel if a box covers less than this part of it. */

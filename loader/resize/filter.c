@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/resize/filter.h"
 #include "loader/resize/planar_class.h"
 #include "loader/util/scratch.h"

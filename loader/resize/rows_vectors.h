@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/resize/rows.h"
 #include "loader/util/shorts.h"
 

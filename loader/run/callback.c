@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "fs/util/cleanup.h"
+#include "fs/base/util/cleanup.h"
 
 struct callback {
 	pthread_mutex_t lock; /* guards all other members */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/run/cursor.h"
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 void cursor_seek(struct cursor *c, uint64_t epoch, uint64_t batches)
 {

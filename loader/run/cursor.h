@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "fs/order/spec.h"
+#include "fs/base/order/spec.h"
 
 struct cursor {
 	const struct spec *spec;

@@ -3,8 +3,8 @@
 
 #include <utlist.h>
 
-#include "fs/metrics/rank_figures.h"
-#include "fs/util/thread.h"
+#include "fs/base/metrics/rank_figures.h"
+#include "fs/base/util/thread.h"
 #include "loader/jpeg/entry_store.h"
 #include "loader/run/makers.h"
 #include "loader/run/named.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "fs/order/order.h"
-#include "fs/util/bytes.h"
+#include "fs/base/order/order.h"
+#include "fs/base/util/bytes.h"
 
 struct cached_step {
 	struct cached_step *prev, *next;

@@ -3,7 +3,7 @@
 
 #include <utlist.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 enum {
 	/* Turns that had no use at so many gifts of bodies are freed. */

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "loader/run/fetcher.h"
 #include "loader/run/makers.h"
 #include "loader/run/named.h"

@@ -5,7 +5,7 @@
 #define LOADER_RUN_STATE_H
 
 #include "beton/batch.h"
-#include "fs/order/spec_text.h"
+#include "fs/base/order/spec_text.h"
 
 enum { STATE_VERSION = 1 };
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/stream_copy.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/stream_copy.h"
 
 /* The step copies columns, if they are at most this part of the batch file. */
 enum { COPIED_PART = 16 };

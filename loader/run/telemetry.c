@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/util/cleanup.h"
+#include "fs/base/util/cleanup.h"
 
 /* Require a file of this user, so that no other user can make the loader write
    to a file. */

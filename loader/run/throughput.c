@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 /* Least fraction of waiting time that counts as a data bottleneck. `beton top`
    has the same bound. */

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "fs/metrics/rank_figures.h"
+#include "fs/base/metrics/rank_figures.h"
 #include "loader/util/stages.h"
 
 /* Buffer size for the report of any epoch. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "fs/util/clock.h"
+#include "fs/base/util/clock.h"
 #include "loader/feed/feed.h"
 #include "loader/gpu/cuda.h"
 

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/metrics/rank_figures.h"
+#include "fs/base/metrics/rank_figures.h"
 #include "loader/run/offload.h"
 #include "loader/run/ring_options.h"
 #include "loader/run/throughput.h"

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/float_mode.h"
-#include "fs/util/thread.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/float_mode.h"
+#include "fs/base/util/thread.h"
 #include "loader/run/residence.h"
 
 /* If rows are short, a worker takes more than RING_ROWS of them, because each

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/util/name.h"
+#include "fs/base/util/name.h"
 
 enum { QUOTE_MAX = 60 };
 

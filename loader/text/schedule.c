@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/order/spec.h"
-#include "fs/util/bytes.h"
-#include "fs/util/name.h"
+#include "fs/base/order/spec.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/name.h"
 
 bool epochs_reach(struct epochs *epochs, uint64_t first)
 {

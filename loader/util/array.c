@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/dataset/field.h"
-#include "fs/util/bytes.h"
 
 /* Whether pipelines can convert this type of numbers. */
 static bool is_dtype(const char *dtype)

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/clock.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/clock.h"
 
 /* A call may have to wait for a lock of the caller's interpreter. */
 enum { ASK_MS = 50 };

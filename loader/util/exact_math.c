@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 /* With -fmath-errno the compiler's builtin would call libm for x < 0. */
 #ifdef __SSE2__

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/util/footprint.h"
 
-#include "fs/memory/memory.h"
-#include "fs/util/bytes.h"
-#include "fs/util/log.h"
+#include "fs/base/memory/memory.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/log.h"
 
 static double mib(uint64_t bytes)
 {

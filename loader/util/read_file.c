@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "fs/util/cleanup.h"
+#include "fs/base/util/cleanup.h"
 
 int read_file_fd(int fd, size_t max, char **out, size_t *size)
 {

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 /* Alignment to a line of the CPU's cache, so that vectors do not cross
    lines. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/clock.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/clock.h"
 
 static const char *const names[STAGES] = {
 	[STAGE_READ] = "read",		 [STAGE_DECODE] = "decode",

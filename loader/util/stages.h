@@ -7,8 +7,8 @@
 #define LOADER_UTIL_STAGES_H
 
 #include "beton/loader.h"
-#include "fs/metrics/counters.h"
-#include "fs/metrics/trace.h"
+#include "fs/base/metrics/counters.h"
+#include "fs/base/metrics/trace.h"
 
 enum stage {
 	STAGE_READ,

@@ -34,7 +34,7 @@ def plant(tree, file, line):
 
 
 @pytest.mark.parametrize("file, header, why", [
-    ("fs/util/log.c", "fs/engine/engine.h", "points back up"),
+    ("fs/base/util/log.c", "fs/engine/engine.h", "points back up"),
     ("fs/engine/plan.h", "loader/feed/feed.h", "points back up"),
     ("loader/jpeg/idct.c", "loader/graph/graph.h", "points back up"),
     ("loader/resize/rows.c", "loader/codec/codec.h", "points back up"),
@@ -44,7 +44,7 @@ def plant(tree, file, line):
     ("fs/fuse/fuse_ops.c", "fs/namespace/by.h", "is no face"),
     ("fs/engine/engine.c", "fs/cache/chunk.h", "is no face"),
     ("loader/pipeline/frame.c", "loader/graph/crop.h", "is no face"),
-    ("fs/util/typed.c", "tests/unit/t.h", "is in no directory"),
+    ("fs/base/util/typed.c", "tests/unit/t.h", "is in no directory"),
 ])
 def test_an_include_against_the_order_is_refused(tree, file, header, why):
     where = plant(tree, file, f'#include "{header}"')
@@ -78,14 +78,14 @@ def test_a_circle_of_rooms_is_refused(tree):
 
 def test_a_directory_of_too_many_rooms_is_refused(tree):
     for i in range(20):
-        (tree / f"fs/order/more{i}.c").write_text(
+        (tree / f"fs/base/order/more{i}.c").write_text(
             "/* SPDX-License-Identifier: Apache-2.0 */\n")
     code, text = lint(tree)
-    assert code == 1 and "fs/order: 25 rooms, 16 at most" in text
+    assert code == 1 and "fs/base/order: 25 rooms, 16 at most" in text
 
 
 def test_a_new_file_needs_no_list_and_a_new_directory_does(tree):
-    for name in "loader/ops/newest.c", "fs/order/newest.h":
+    for name in "loader/ops/newest.c", "fs/base/order/newest.h":
         (tree / name).write_text("/* SPDX-License-Identifier: Apache-2.0 */\n")
     assert lint(tree) == (0, "")
     (tree / "fs/attic").mkdir()
@@ -97,6 +97,6 @@ def test_a_new_file_needs_no_list_and_a_new_directory_does(tree):
 
 
 def test_a_file_without_its_license_is_refused(tree):
-    (tree / "fs/util/newest.c").write_text("int a;\n")
+    (tree / "fs/base/util/newest.c").write_text("int a;\n")
     code, text = lint(tree)
-    assert code == 1 and text.startswith("fs/util/newest.c:1: the first line")
+    assert code == 1 and text.startswith("fs/base/util/newest.c:1: the first line")

@@ -33,7 +33,7 @@ SPECS = [
 
 
 def test_the_manual_prints_the_model():
-    page = pathlib.Path(__file__).parents[2] / "fs/order/beton-orders.7"
+    page = pathlib.Path(__file__).parents[2] / "fs/base/order/beton-orders.7"
     module = pathlib.Path(orders.__file__).read_text()
     license, code = module.split("\n", 1)
     assert license.startswith("# SPDX")

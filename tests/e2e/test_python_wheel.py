@@ -104,7 +104,7 @@ def place():
 
 
 # Files that a tree may contain, and a distribution must not.
-STRAY = ("fs/id_rsa", "fs/util/notes.txt", "fs/util/log.c.orig", "fs/a.o",
+STRAY = ("fs/id_rsa", "fs/base/util/notes.txt", "fs/base/util/log.c.orig", "fs/a.o",
          "loader/core.1234", "loader/run/ring.c.rej", "loader/#ring.c#",
          "loader/.ring.c.swp", "include/beton/.token", "include/beton/beton.h~")
 
@@ -132,7 +132,7 @@ def sdist(place):
         (source / name).write_text("private")
         (source / name).chmod(0o666)
     (source / "fs/passwd.c").symlink_to("/etc/passwd")
-    (source / "fs/util").chmod(0o777)
+    (source / "fs/base/util").chmod(0o777)
     if os.stat(top).st_uid != os.geteuid():
         for folder, _, files in os.walk(source):
             for path in folder, *(os.path.join(folder, f) for f in files):

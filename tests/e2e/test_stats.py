@@ -227,7 +227,7 @@ def test_metrics_are_text_of_prometheus_too(data, mount):
     assert set(found) == {name for name, _ in parse(text)}
 
 
-PAGE = pathlib.Path(__file__).parents[2] / "fs/metrics/beton-metrics.7"
+PAGE = pathlib.Path(__file__).parents[2] / "fs/base/metrics/beton-metrics.7"
 
 
 def documented_keys():

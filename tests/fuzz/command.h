@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/beton/command.h"
 #include "tests/fuzz/fuzz.h"
 

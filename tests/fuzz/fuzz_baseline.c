@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/jpeg/baseline.h"
 #include "loader/jpeg/entry_index.h"
 #include "loader/jpeg/entry_record.h"

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/writer/copy.h"
 #include "fs/writer/rewrite.h"
 #include "tests/fuzz/fuzz.h"

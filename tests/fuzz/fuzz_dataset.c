@@ -6,10 +6,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fs/base/order/spec_text.h"
+#include "fs/base/util/bytes.h"
 #include "fs/dataset/value_file.h"
 #include "fs/engine/batch.h"
-#include "fs/order/spec_text.h"
-#include "fs/util/bytes.h"
 #include "loader/feed/batch_view.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -5,8 +5,8 @@
  * repairs the header, because no mutation would, and returns this file for
  * every batch. An accepted one becomes a batch of tensors.
  */
-#include "fs/util/crc32c.h"
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/crc32c.h"
 #include "loader/feed/description.h"
 #include "loader/run/step.h"
 #include "tests/fuzz/fuzz.h"

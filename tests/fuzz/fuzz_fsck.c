@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fs/source/open.h"
+#include "fs/base/util/bytes.h"
 #include "fs/dataset/dataset.h"
-#include "fs/util/bytes.h"
+#include "fs/source/open.h"
 #include "loader/tools/fsck/head.h"
 #include "loader/tools/fsck/tables.h"
 #include "tests/fuzz/fuzz.h"

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/util/utf8.h"
 #include "tests/fuzz/fuzz.h"

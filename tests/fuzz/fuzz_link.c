@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "beton/loader.h"
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "fs/writer/writer.h"
 #include "loader/link/wire.h"
 #include "tests/fuzz/fuzz.h"

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "fs/metrics/jobs.h"
+#include "fs/base/metrics/jobs.h"
 #include "fs/namespace/ns.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/made.h"

@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "fs/util/bytes.h"
-#include "loader/tools/picture/picture.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/picture/format.h"
+#include "loader/tools/picture/picture.h"
 #include "tests/fuzz/fuzz.h"
 
 /* More pixels are right, and slow. */

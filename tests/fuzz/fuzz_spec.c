@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a sampling spec. If it is accepted, it has one canonical form,
    and its order contains only its own samples. */
-#include "fs/order/order.h"
-#include "fs/order/spec_text.h"
-#include "fs/util/bytes.h"
+#include "fs/base/order/order.h"
+#include "fs/base/order/spec_text.h"
+#include "fs/base/util/bytes.h"
 #include "tests/fuzz/fuzz.h"
 
 static uint64_t ids[] = { 41, 7, 999, 0, 40, 8 };

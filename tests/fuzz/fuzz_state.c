@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a loader's state. An accepted state survives a round trip. */
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/run/state.h"
 #include "tests/fuzz/fuzz.h"
 

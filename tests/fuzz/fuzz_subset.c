@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fs/order/subset.h"
-#include "fs/util/rng.h"
+#include "fs/base/order/subset.h"
+#include "fs/base/util/rng.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SAMPLES = 300 };

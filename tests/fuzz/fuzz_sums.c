@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a side file of checksums: as they are, and with a right CRC at
    their end, so that the other checks decide. */
-#include "fs/util/crc32c.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/crc32c.h"
 #include "fs/dataset/sums.h"
-#include "fs/util/bytes.h"
 #include "tests/fuzz/fuzz.h"
 
 static void parse(const uint8_t *bytes, size_t size)

@@ -5,9 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/crc32c.h"
 #include "fs/tier/index.h"
-#include "fs/util/bytes.h"
-#include "fs/util/crc32c.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SIZE = 5 * TIER_PAGE + 77 };

@@ -3,7 +3,7 @@
  * Any bytes as a batch file: as they are, and again with the correct length and
  * CRC, because no mutation would find these. An accepted file is read whole.
  */
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/feed/batch_view.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/seal.h"

@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/engine/zerocopy_message.h"
-#include "fs/util/bytes.h"
 #include "loader/feed/zerocopy_client.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -18,11 +18,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/base/order/spec_text.h"
+#include "fs/base/util/rng.h"
 #include "fs/dataset/dataset.h"
 #include "fs/dataset/format.h"
 #include "fs/engine/batch.h"
-#include "fs/order/spec_text.h"
-#include "fs/util/rng.h"
 #include "tests/fuzz/command.h"
 #include "tests/fuzz/seal.h"
 

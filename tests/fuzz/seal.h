@@ -5,8 +5,8 @@
 #define TESTS_FUZZ_SEAL_H
 
 #include "beton/batch.h"
-#include "fs/util/bytes.h"
-#include "fs/util/crc32c.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/crc32c.h"
 
 static inline void seal_batch(uint8_t *bytes, size_t size)
 {

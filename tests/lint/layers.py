@@ -18,10 +18,11 @@ import sys
 
 LAYERS = """
     include/beton
-    fs/util
-    fs/files
-    fs/memory
-    fs/metrics fs/order
+    fs/base/util
+    fs/base/files
+    fs/base/memory
+    fs/base/metrics fs/base/order
+    fs/base/settings
     fs/net
     fs/keys
     fs/remote
@@ -66,11 +67,12 @@ NEVER = {"loader": ["fs/namespace", "fs/zerocopy", "fs/fuse", "fs/mount"]}
 # that directory and all below it alone.
 FACE = {
     "include/beton": "*",
-    "fs/util": "*",
-    "fs/files": "*",
-    "fs/memory": "*",
-    "fs/metrics": "counters histogram jobs openmetrics rank_figures rings_count trace",
-    "fs/order": "draws order spec spec_text subset",
+    "fs/base/util": "*",
+    "fs/base/files": "*",
+    "fs/base/memory": "*",
+    "fs/base/metrics": "counters histogram jobs openmetrics rank_figures rings_count trace",
+    "fs/base/order": "draws order spec spec_text subset",
+    "fs/base/settings": "settings",
     "fs/net": "*",
     "fs/keys": "credentials net_outside outside refusal",
     "fs/remote": "*",
@@ -81,7 +83,7 @@ FACE = {
                   " field_names>loader/tools/fsck format group joined sums value_file verify vfile",
     "fs/writer": "*",
     "fs/cache": "arena cache choice",
-    "fs/engine": "batch_place engine zerocopy_message pool settings",
+    "fs/engine": "batch_place engine zerocopy_message pool",
     "fs/namespace": "ns",
     "fs/zerocopy": "zerocopy peer",
     "fs/fuse": "fuse_ops transport",
@@ -129,8 +131,8 @@ ONLY = {
     "curl/curl.h": ["fs/net/*"],
     "fuse_lowlevel.h": ["fs/fuse/*", "fs/mount/*"],
     "fuse_opt.h": ["fs/mount/*"],
-    "dlfcn.h": ["loader/jit/jit.c", "fs/util/library.c"],
-    "link.h": ["fs/util/library.c"],
+    "dlfcn.h": ["loader/jit/jit.c", "fs/base/util/library.c"],
+    "link.h": ["fs/base/util/library.c"],
     "jpeglib.h": ["loader/codec/*"],
     "lz4.h": ["fs/cache/cold.c", "loader/tools/ui/features.c"],
     "png.h": ["loader/codec/png.c", "loader/tools/picture/*"],

@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/dataset/format.h"
-#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 struct crafted {

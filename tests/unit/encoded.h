@@ -10,7 +10,7 @@
 
 #include <jpeglib.h>
 
-#include "fs/util/rng.h"
+#include "fs/base/util/rng.h"
 #include "tests/unit/t.h"
 
 struct jpeg {

@@ -13,10 +13,10 @@
 #include <time.h>
 #include <utlist.h>
 
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/thread.h"
 #include "fs/source/source.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/thread.h"
 #include "tests/unit/t.h"
 
 struct far_counts {

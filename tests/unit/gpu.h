@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 #include "loader/gpu/cuda.h"
 #include "loader/gpu/nvrtc.h"
 #include "tests/standin/cuda.h"

@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "beton/loader.h"
-#include "fs/util/bytes.h"
-#include "fs/util/crc32c.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/crc32c.h"
+#include "fs/base/util/rng.h"
 #include "fs/writer/writer.h"
 #include "loader/codec/codec.h"
 #include "tests/unit/t.h"

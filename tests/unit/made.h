@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/dataset/dataset.h"
-#include "fs/util/bytes.h"
 #include "fs/writer/writer.h"
 #include "tests/unit/t.h"
 

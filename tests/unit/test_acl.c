@@ -7,8 +7,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "fs/files/acl.h"
-#include "fs/util/bytes.h"
+#include "fs/base/files/acl.h"
+#include "fs/base/util/bytes.h"
 #include "tests/unit/t.h"
 
 enum {

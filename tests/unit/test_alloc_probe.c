@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "fs/dataset/alloc_probe.h"
 #include "fs/dataset/alloc_table.h"
 #include "fs/source/open.h"
 #include "fs/source/tables.h"
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
 #include "tests/unit/far.h"
 
 enum {

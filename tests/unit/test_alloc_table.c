@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/source/open.h"
+#include "fs/base/util/bytes.h"
 #include "fs/dataset/alloc_table.h"
-#include "fs/util/bytes.h"
+#include "fs/source/open.h"
 #include "tests/unit/t.h"
 
 /* The table of a sparse file: nothing before it takes any room. */

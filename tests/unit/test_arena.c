@@ -3,9 +3,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "fs/cache/arena.h"
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 #include "tests/unit/vm_flags.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "fs/base/order/order.h"
+#include "fs/base/order/spec_text.h"
 #include "fs/engine/batch.h"
 #include "fs/engine/team.h"
-#include "fs/order/order.h"
-#include "fs/order/spec_text.h"
 #include "loader/feed/batch_view.h"
 #include "tests/unit/made.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "fs/base/util/crc32c.h"
 #include "fs/engine/batch.h"
-#include "fs/util/crc32c.h"
 #include "loader/feed/batch_view.h"
 #include "tests/unit/made.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/memory/budget.h"
+#include "fs/base/memory/budget.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/util/clock.h"
-#include "fs/util/log.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/log.h"
 #include "tests/unit/t.h"
 
 enum {

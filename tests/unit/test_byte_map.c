@@ -2,8 +2,8 @@
 /* A map of bytes is its table, however it is made, on each instruction set. */
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "loader/pixels/byte_map.h"
 #include "loader/pixels/loops.h"
 #include "tests/unit/t.h"

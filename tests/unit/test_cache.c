@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fs/base/order/order.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/engine/plan.h"
-#include "fs/order/order.h"
-#include "fs/util/cleanup.h"
 #include "tests/unit/made.h"
 
 enum {

@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "fs/cache/choice.h"
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { DATASETS = 16, FIRST_PAGE = 8192 };

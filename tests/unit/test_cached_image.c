@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "loader/codec/index.h"
 #include "loader/pipeline/pipeline.h"
 #include "loader/util/value_store.h"

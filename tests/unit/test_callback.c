@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "beton/loader.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/util/stages.h"
 #include "tests/unit/gpu.h"
 #include "tests/unit/made.h"

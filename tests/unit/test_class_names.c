@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/dataset/class_names.h"
-#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 /* Splits a copy of so many bytes. */

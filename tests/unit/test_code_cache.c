@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/log.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/log.h"
 #include "loader/jit/code_cache.h"
 #include "loader/util/cancel.h"
 #include "tests/unit/t.h"

@@ -3,10 +3,10 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "fs/cache/arena.h"
 #include "fs/cache/cold.h"
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { MIB = 1 << 20, KIB = 1 << 10 };

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "tests/unit/t.h"
 
 /* A word, what the program sees of it, and what the list of processes shows. */

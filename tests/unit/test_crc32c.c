@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/util/crc32c.h"
+#include "fs/base/util/crc32c.h"
 
 #include <string.h>
 
-#include "fs/util/rng.h"
+#include "fs/base/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { SIZE = 40000 };

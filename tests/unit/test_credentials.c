@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/keys/credentials.h"
 
-#include "fs/util/bytes.h"
-#include "fs/util/clock.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/clock.h"
 #include "tests/unit/outside.h"
 
 static struct fake fake;

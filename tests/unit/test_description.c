@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "tests/unit/t.h"
 
 #define PRINT "0123456789abcdef0123456789abcdef"

@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/rng.h"
 #include "fs/tier/store.h"
-#include "fs/util/bytes.h"
-#include "fs/util/clock.h"
-#include "fs/util/rng.h"
 #include "tests/unit/counted.h"
 
 enum { PAGE = TIER_PAGE, SIZE = (6 << 20) + 1234, READ = 110000 };

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/util/cleanup.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/tools/doctor/report.h"
 #include "tests/unit/t.h"
 

@@ -4,9 +4,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "fs/base/util/rng.h"
+#include "fs/base/util/thread.h"
 #include "fs/engine/engine.h"
-#include "fs/util/rng.h"
-#include "fs/util/thread.h"
 #include "tests/unit/gate.h"
 #include "tests/unit/made.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "loader/jpeg/baseline.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/planes.h"

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/codec/index.h"
 #include "loader/jpeg/baseline.h"
 #include "loader/jpeg/entry_record.h"

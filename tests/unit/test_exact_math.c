@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "fs/util/rng.h"
+#include "fs/base/util/rng.h"
 #include "tests/unit/t.h"
 
 /* 113 bits, computed without libm, to measure 53 against. */

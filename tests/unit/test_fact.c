@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/tools/doctor/facts.h"
 #include "loader/tools/ui/fact.h"
 #include "tests/unit/t.h"

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/npy.h"
 #include "fs/dataset/field.h"
-#include "fs/util/bytes.h"
-#include "fs/util/npy.h"
 #include "tests/unit/t.h"
 
 static void every_type_is_found_by_number_and_by_name(void)

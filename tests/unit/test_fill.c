@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/cache/fill.h"
 #include "fs/source/open.h"
-#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 enum {

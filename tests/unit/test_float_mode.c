@@ -10,9 +10,9 @@
 
 #include "beton/loader.h"
 #include "beton/writer.h"
-#include "fs/util/bytes.h"
-#include "fs/util/float_mode.h"
-#include "fs/util/thread.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/float_mode.h"
+#include "fs/base/util/thread.h"
 #include "loader/jit/compiler.h"
 #include "tests/unit/t.h"
 

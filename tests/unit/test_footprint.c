@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 #include "tests/unit/t.h"
 
 enum { MIB = 1 << 20 };

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/dataset/format.h"
-#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 enum { PAGE = 4096, META = 24 + 1041 };

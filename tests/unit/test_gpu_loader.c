@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 #include "beton/loader.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
+#include "fs/base/util/thread.h"
 #include "fs/writer/writer.h"
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
-#include "fs/util/thread.h"
 #include "tests/unit/gpu.h"
 
 enum {

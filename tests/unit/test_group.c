@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "fs/writer/writer.h"
 #include "tests/unit/t.h"
 

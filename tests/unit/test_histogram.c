@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/metrics/histogram.h"
+#include "fs/base/metrics/histogram.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "fs/metrics/counters.h"
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/metrics/counters.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { MANY = 100000, THREADS = 8 };

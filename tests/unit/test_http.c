@@ -2,8 +2,8 @@
 /* Heads of HTTP answers: fields, and hostile values. */
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/net/http.h"
-#include "fs/util/bytes.h"
 
 #include "tests/unit/t.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { ALL = HUFFMAN_CODE_MAX + HUFFMAN_SYMBOLS, WINDOW_BITS = 64 };

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/npy.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/npy.h"
+#include "fs/base/util/rng.h"
 #include "loader/graph/args.h"
 #include "loader/graph/op.h"
 #include "loader/pipeline/pipeline.h"

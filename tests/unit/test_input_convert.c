@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/input/convert.h"
 #include "loader/util/utf8.h"
 #include "tests/unit/t.h"

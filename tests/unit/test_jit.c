@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/log.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/log.h"
 #include "loader/jit/compiler.h"
 #include "loader/jit/jit.h"
 #include "loader/pipeline/phases.h"

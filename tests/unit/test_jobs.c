@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/metrics/jobs.h"
+#include "fs/base/metrics/jobs.h"
 
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "tests/unit/t.h"
 
 enum { MANY = 300, THREADS = 8, ROUNDS = 2000 };

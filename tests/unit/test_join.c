@@ -2,11 +2,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "fs/source/file.h"
 #include "fs/source/join.h"
 #include "fs/source/open.h"
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
 #include "tests/unit/far.h"
 
 enum { PARTS = 4, STEPS = 3000, LARGEST = 40000 };

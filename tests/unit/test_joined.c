@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/dataset/joined.h"
-#include "fs/util/bytes.h"
 #include "fs/writer/writer.h"
 #include "tests/unit/t.h"
 

@@ -2,7 +2,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/fsck/json_text.h"
 #include "tests/unit/t.h"
 

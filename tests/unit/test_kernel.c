@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "loader/jit/code.h"
 #include "loader/jit/compiler.h"
 #include "loader/jit/emit.h"

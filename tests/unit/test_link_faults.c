@@ -5,7 +5,7 @@
 #include <sched.h>
 
 #include "beton/batch.h"
-#include "fs/util/clock.h"
+#include "fs/base/util/clock.h"
 #include "loader/link/wire.h"
 #include "tests/unit/linked.h"
 

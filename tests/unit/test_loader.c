@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "beton/loader.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/rng.h"
 #include "fs/writer/writer.h"
 #include "tests/unit/t.h"
 

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/log.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/log.h"
 #include "tests/unit/t.h"
 
 struct seen {

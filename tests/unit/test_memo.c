@@ -13,7 +13,7 @@ static void *table_malloc(size_t size)
 }
 
 #define uthash_malloc(size) table_malloc(size)
-#include "fs/memory/memo.c"
+#include "fs/base/memory/memo.c"
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,8 +21,8 @@ static void *table_malloc(size_t size)
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "fs/memory/budget.h"
-#include "fs/util/bytes.h"
+#include "fs/base/memory/budget.h"
+#include "fs/base/util/bytes.h"
 #include "tests/unit/t.h"
 
 enum { THREADS = 8, SIZE = 10 };

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/memory/memory.h"
+#include "fs/base/memory/memory.h"
 #include "tests/unit/t.h"
 
 static const uint64_t MIB = 1 << 20;

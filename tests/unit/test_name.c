@@ -2,12 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/name.h"
+#include "fs/base/util/rng.h"
 #include "fs/dataset/field_names.h"
 #include "fs/dataset/format.h"
 #include "fs/mount/dataset_names.h"
-#include "fs/util/bytes.h"
-#include "fs/util/name.h"
-#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 static const char *stem_of(const char *name)

@@ -6,8 +6,8 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include "fs/base/util/clock.h"
 #include "fs/net/net.h"
-#include "fs/util/clock.h"
 
 #include "tests/unit/server.h"
 

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/base/util/clock.h"
 #include "fs/source/netfs.h"
 #include "fs/source/source.h"
-#include "fs/util/clock.h"
 #include "tests/unit/t.h"
 
 enum { MIB = 1 << 20, MS = 1000000 };

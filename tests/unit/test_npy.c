@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "beton/batch.h"
-#include "fs/util/bytes.h"
-#include "fs/util/npy.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/npy.h"
 #include "tests/unit/t.h"
 
 static void check_header(const char *dtype, uint32_t ndim,

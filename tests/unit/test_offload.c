@@ -3,7 +3,7 @@
    costs and waits of each side. */
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/run/offload.h"
 #include "tests/unit/t.h"
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "loader/graph/args.h"
 #include "loader/graph/op.h"
 #include "loader/graph/synonym.h"

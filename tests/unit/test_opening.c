@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How often a reader of a remote dataset waits for the link. */
+#include "fs/base/memory/budget.h"
+#include "fs/base/util/rng.h"
 #include "fs/dataset/group.h"
 #include "fs/engine/batch.h"
 #include "fs/engine/engine.h"
-#include "fs/memory/budget.h"
 #include "fs/source/open.h"
 #include "fs/source/tables.h"
-#include "fs/util/rng.h"
 #include "tests/unit/far.h"
 #include "tests/unit/made.h"
 

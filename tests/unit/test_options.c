@@ -5,9 +5,9 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "fs/base/order/order.h"
+#include "fs/base/util/bytes.h"
 #include "fs/mount/option_text.h"
-#include "fs/order/order.h"
-#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 enum { WORDS_MAX = 16 };

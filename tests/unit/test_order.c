@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/order/order.h"
-#include "fs/order/spec_text.h"
-#include "fs/util/bytes.h"
+#include "fs/base/order/order.h"
+#include "fs/base/order/spec_text.h"
+#include "fs/base/util/bytes.h"
 #include "tests/unit/t.h"
 
 static struct spec spec_of(const char *text, uint64_t samples)

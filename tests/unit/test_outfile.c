@@ -13,8 +13,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/files/outfile.h"
+#include "fs/base/files/outfile.h"
+#include "fs/base/util/bytes.h"
 #include "tests/unit/t.h"
 
 enum { OTHER_USER = 65534, OTHER_GROUP = 2345, PATH_SIZE = 128 };

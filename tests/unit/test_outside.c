@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/clock.h"
 #include "fs/net/secret.h"
-#include "fs/util/bytes.h"
-#include "fs/util/clock.h"
 #include "tests/unit/t.h"
 
 static char folder[] = "/tmp/test_outside.XXXXXX";

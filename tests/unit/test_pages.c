@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "fs/writer/pages.h"
 #include "tests/unit/t.h"
 

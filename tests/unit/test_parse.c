@@ -3,7 +3,7 @@
 #include <locale.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/text/parse.h"
 #include "loader/text/token.h"
 #include "tests/unit/t.h"

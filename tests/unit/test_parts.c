@@ -2,7 +2,7 @@
 /* The sizes of the parts of multipart uploads: fs/upload/parts.h. */
 #include "fs/upload/parts.h"
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "tests/unit/t.h"
 
 static const uint64_t MiB = 1 << 20, GiB = 1 << 30, TiB = (uint64_t)1 << 40;

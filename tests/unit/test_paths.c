@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/files/paths.h"
+#include "fs/base/files/paths.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "tests/unit/t.h"
 
 static char folder[] = "/tmp/test_paths.XXXXXX";

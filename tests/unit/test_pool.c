@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/base/memory/budget.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "fs/engine/pool.h"
-#include "fs/memory/budget.h"
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 #include "tests/unit/vm_flags.h"
 

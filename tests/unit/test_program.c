@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/files/program.h"
+#include "fs/base/files/program.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,11 +14,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/rng.h"
 #include "fs/source/open.h"
 #include "fs/source/url.h"
-#include "fs/util/bytes.h"
-#include "fs/util/clock.h"
-#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { PIECE = 64 << 10 };

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "beton/loader.h"
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "tests/unit/gpu.h"
 #include "tests/unit/t.h"
 

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "beton/loader.h"
-#include "fs/util/bytes.h"
-#include "fs/util/clock.h"
-#include "fs/util/crc32c.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/crc32c.h"
 #include "tests/unit/t.h"
 
 /* The last batch of an epoch is smaller. The thread sanitizer makes all work

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-#include "fs/util/cleanup.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/writer/rewrite.h"
 #include "tests/unit/made.h"
 

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "tests/unit/t.h"
 
 /* Golden numbers of this file come from tests/e2e/orders.py. */

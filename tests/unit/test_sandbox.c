@@ -31,11 +31,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/thread.h"
 #include "fs/engine/pool.h"
 #include "fs/mount/sandbox.h"
 #include "fs/mount/sandbox_calls.h"
-#include "fs/util/bytes.h"
-#include "fs/util/thread.h"
 #include "tests/unit/t.h"
 
 static char path[] = "/tmp/test_sandbox_XXXXXX";

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/log.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/log.h"
 #include "loader/gpu/cuda.h"
 #include "loader/jit/code_cache.h"
 #include "loader/jit/compiler.h"

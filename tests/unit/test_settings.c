@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file of settings, what a loader takes of it, and what a doctor writes. */
-#include "fs/engine/settings.h"
+#include "fs/base/settings/settings.h"
 
 #include <errno.h>
 #include <string.h>

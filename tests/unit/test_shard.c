@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/namespace/shard_layout.h"
 
-#include "fs/util/cleanup.h"
+#include "fs/base/util/cleanup.h"
 #include "tests/unit/made.h"
 
 /* Endings of the files of made.h's fields; two contain the field's name. */

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <math.h>
 
-#include "fs/order/spec_text.h"
-#include "fs/util/rng.h"
+#include "fs/base/order/spec_text.h"
+#include "fs/base/util/rng.h"
 #include "loader/tools/beton/shuffle_quality.h"
 #include "tests/unit/t.h"
 

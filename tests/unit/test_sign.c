@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "tests/unit/t.h"
 
 static void hashes(void)

@@ -8,11 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fs/base/memory/budget.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/rng.h"
 #include "fs/engine/pool.h"
 #include "fs/engine/slot.h"
-#include "fs/memory/budget.h"
-#include "fs/util/clock.h"
-#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 /* The clock, so many seconds later. */

@@ -7,11 +7,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/source/file.h"
 #include "fs/source/join.h"
 #include "fs/source/open.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 #include "tests/unit/t.h"
 
 static char folder[] = "/tmp/test_source.XXXXXX";

@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/source/options.h"
-#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 static char last[1024];

@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "fs/util/cleanup.h"
+#include "fs/base/util/cleanup.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 64, BATCH = 8, BATCHES = SAMPLES / BATCH };

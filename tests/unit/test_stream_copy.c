@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/util/stream_copy.h"
+#include "fs/base/util/stream_copy.h"
 
 #include "tests/unit/t.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/rng.h"
+#include "fs/base/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { LONGEST = 300 };

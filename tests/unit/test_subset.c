@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/order/subset.h"
+#include "fs/base/order/subset.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/order/order.h"
-#include "fs/order/spec_text.h"
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
+#include "fs/base/order/order.h"
+#include "fs/base/order/spec_text.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { SAMPLES = 1000 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/util/suggest.h"
+#include "fs/base/util/suggest.h"
 
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "tests/unit/t.h"
 
 static const char *const words[] = { "order", "batch", "max_resolution" };

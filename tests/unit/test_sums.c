@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/source/open.h"
 #include "fs/dataset/sums.h"
+#include "fs/source/open.h"
 
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/crc32c.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/crc32c.h"
 #include "loader/tools/fsck/sums.h"
 #include "tests/unit/made.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "beton/loader.h"
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "tests/unit/t.h"
 
 #define FIELDS                                                                 \

@@ -2,11 +2,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
 #include "fs/source/ahead.h"
 #include "fs/source/open.h"
 #include "fs/source/tables.h"
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
 #include "tests/unit/far.h"
 
 enum {

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/formats/tar.h"
 #include "tests/unit/t.h"
 

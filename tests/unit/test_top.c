@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "fs/util/cleanup.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/tools/top/draw.h"
 #include "loader/tools/top/json.h"
 #include "tests/unit/t.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/metrics/trace.h"
+#include "fs/base/metrics/trace.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/util/clock.h"
-#include "fs/util/thread.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/thread.h"
 #include "tests/unit/t.h"
 
 enum { THREADS = 4, MANY = 50000 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/typed.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/typed.h"
 #include "tests/unit/t.h"
 
 static const struct {

@@ -5,9 +5,9 @@
  */
 #include <pthread.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/rng.h"
-#include "fs/util/thread.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/rng.h"
+#include "fs/base/util/thread.h"
 #include "loader/gpu/upload.h"
 #include "tests/unit/gpu.h"
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "tests/unit/t.h"
 
 /* The URL of a request, or "!" and the reason; the caller frees it. */

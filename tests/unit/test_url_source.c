@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <poll.h>
 
+#include "fs/base/util/clock.h"
 #include "fs/net/net.h"
 #include "fs/source/net_stats.h"
 #include "fs/source/remote.h"
 #include "fs/source/url.h"
-#include "fs/util/clock.h"
 
 #include "tests/unit/server.h"
 

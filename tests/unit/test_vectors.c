@@ -4,9 +4,9 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "fs/order/order.h"
-#include "fs/order/spec_text.h"
-#include "fs/util/rng.h"
+#include "fs/base/order/order.h"
+#include "fs/base/order/spec_text.h"
+#include "fs/base/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { WORDS_MAX = 16 };

@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include "fs/base/util/rng.h"
 #include "fs/dataset/joined.h"
 #include "fs/dataset/sums.h"
-#include "fs/util/rng.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 9000, ALIGN = SOURCE_ALIGN };

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "fs/util/rng.h"
+#include "fs/base/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { WIDTH = 203, HEIGHT = 61, ROW = 3 * WIDTH, TRIES = 1500 };

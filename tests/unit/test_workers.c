@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "fs/base/util/thread.h"
 #include "fs/fuse/uring.h"
 #include "fs/fuse/workers.h"
-#include "fs/util/thread.h"
 #include "tests/unit/t.h"
 
 enum { PRODUCERS = 4, ENTRIES = 16, ROUNDS = 500, THREADS = 8, IDLE = 2 };

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "fs/util/clock.h"
-#include "fs/util/rng.h"
-#include "fs/util/thread.h"
-#include "fs/util/workqueue.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/rng.h"
+#include "fs/base/util/thread.h"
+#include "fs/base/util/workqueue.h"
 #include "tests/unit/t.h"
 
 enum { THREADS = 16, ROOM = 24, JOBS = 3000, SLEEP_US = 300 };

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/writer/writer.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 #include "tests/unit/t.h"
 
 enum { PAGE = 2 << 20, HEADER = 24, DESCRIPTOR = 1041 };

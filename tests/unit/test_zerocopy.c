@@ -14,10 +14,10 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include "fs/base/memory/budget.h"
+#include "fs/base/order/spec_text.h"
+#include "fs/base/util/rng.h"
 #include "fs/engine/zerocopy_message.h"
-#include "fs/memory/budget.h"
-#include "fs/order/spec_text.h"
-#include "fs/util/rng.h"
 #include "fs/zerocopy/peer.h"
 #include "loader/feed/zerocopy_client.h"
 #include "tests/unit/daemon_end.h"

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "loader/jit/emit.h"
 #include "loader/text/parse.h"
 #include "loader/text/schedule.h"
-#include "loader/jit/emit.h"
 
 static const char *const pipelines[] = {
 	"image",

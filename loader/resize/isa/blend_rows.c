@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/resize/axis.h"
 #include "loader/resize/rows.h"
 #include "loader/resize/rows_vectors.h"

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/resize/rows_vectors.h"
 #include "loader/util/isa_choice.h"
 

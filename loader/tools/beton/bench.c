@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "beton/loader.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/defaults.h"
 #include "loader/tools/beton/delivery.h"

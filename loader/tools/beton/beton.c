@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "fs/net/command_line.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/ui/features.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/suggest.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/suggest.h"
 #include "loader/tools/ui/features.h"
 
 static const struct command *const commands[] = {

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 #include "loader/tools/ui/common.h"
 #include "loader/tools/ui/option.h"
 

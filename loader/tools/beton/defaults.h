@@ -9,7 +9,7 @@
 #define LOADER_TOOLS_BETON_DEFAULTS_H
 
 #include "beton/loader.h"
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 enum { DEFAULTS_SIZE = 4096 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/tools/beton/delivery.h"
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 /* Prints warnings and, with --verbose, less important messages. It prints no
    errors, because the caller of the failing function reports them. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/defaults.h"
 #include "loader/tools/beton/delivery.h"

@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "beton/loader.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/name.h"
-#include "fs/util/npy.h"
-#include "fs/files/outfile.h"
-#include "fs/files/place.h"
+#include "fs/base/files/outfile.h"
+#include "fs/base/files/place.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
+#include "fs/base/util/npy.h"
 #include "loader/run/state.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/defaults.h"

@@ -9,14 +9,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fs/base/order/spec_text.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
+#include "fs/base/util/npy.h"
 #include "fs/dataset/joined.h"
 #include "fs/net/url.h"
-#include "fs/order/spec_text.h"
 #include "fs/source/options.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/name.h"
-#include "fs/util/npy.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/shuffle_quality.h"
 #include "loader/tools/ui/html.h"

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "fs/files/paths.h"
-#include "fs/util/bytes.h"
-#include "fs/util/name.h"
+#include "fs/base/files/paths.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/name.h"
 #include "fs/writer/merge.h"
 #include "fs/writer/output_open.h"
 #include "loader/tools/beton/command.h"

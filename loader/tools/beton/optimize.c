@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
+#include "fs/base/util/thread.h"
 #include "fs/dataset/joined.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/name.h"
-#include "fs/util/thread.h"
 #include "fs/writer/output_open.h"
 #include "fs/writer/rewrite.h"
 #include "fs/writer/writer.h"

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/dataset/field.h"
 #include "fs/net/url.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 #include "loader/feed/batch_view.h"
 #include "loader/tools/beton/command.h"
 

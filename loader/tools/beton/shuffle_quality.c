@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "fs/order/order.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/order/order.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/tools/ui/sort.h"
 
 /*

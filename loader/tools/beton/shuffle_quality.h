@@ -10,7 +10,7 @@
 #ifndef LOADER_TOOLS_BETON_SHUFFLE_QUALITY_H
 #define LOADER_TOOLS_BETON_SHUFFLE_QUALITY_H
 
-#include "fs/order/spec.h"
+#include "fs/base/order/spec.h"
 
 /*
  * Sets the label of a sample; returns 0 or -errno. NULL: there are no labels.

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/name.h"
+#include "fs/base/util/suggest.h"
 #include "fs/dataset/joined.h"
-#include "fs/util/bytes.h"
-#include "fs/util/name.h"
-#include "fs/util/suggest.h"
 #include "fs/writer/output_open.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/combine/split.h"

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
 #include "fs/net/url.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/top/draw.h"
 #include "loader/tools/top/fetch.h"

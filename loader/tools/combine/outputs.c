@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/files/place.h"
+#include "fs/base/files/place.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/net/url.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/name.h"
 
 enum {
 	NAME_SIZE = 200, /* a file name has at most 255 bytes */

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 /* Zero-initialize. */
 struct outputs {
@@ -25,7 +25,7 @@ int outputs_list(struct outputs *o, size_t num, const char *list,
 
 /*
  * Adds the name of part `i` as a part of a file name: special characters are
- * escaped (fs/util/name.h), a long name is cut, and a name that an earlier part
+ * escaped (fs/base/util/name.h), a long name is cut, and a name that an earlier part
  * has gets "~VALUE" at its end. Returns -ENOMEM, logged.
  */
 int outputs_add(struct outputs *o, const char *name, long long value,

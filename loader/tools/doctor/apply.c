@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/engine/settings.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/files/outfile.h"
+#include "fs/base/files/outfile.h"
+#include "fs/base/settings/settings.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 
 enum { TEXT_SIZE = 16384, KEYS_SIZE = 1024 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes fixes that are settings to a file that loaders and mounts read, as
- * fs/engine/settings.h defines it. One thread.
+ * fs/base/settings/settings.h defines it. One thread.
  */
 #ifndef LOADER_TOOLS_DOCTOR_APPLY_H
 #define LOADER_TOOLS_DOCTOR_APPLY_H
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 #include "loader/tools/doctor/fix.h"
 
 /* The outcome for one fix. */

@@ -30,7 +30,7 @@ struct fix {
 	char why[FIX_WHY_SIZE];
 	const char *cost;
 	double gain; /* predicted rate divided by the present rate */
-	/* "KEY=VALUE,..." for fs/engine/settings.h; "": no setting does it. */
+	/* "KEY=VALUE,..." for fs/base/settings/settings.h; "": no setting does it. */
 	char setting[96];
 	unsigned changes;
 };

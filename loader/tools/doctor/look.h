@@ -4,7 +4,7 @@
 #ifndef LOADER_TOOLS_DOCTOR_LOOK_H
 #define LOADER_TOOLS_DOCTOR_LOOK_H
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 #include "loader/tools/doctor/evidence.h"
 
 struct ladder_options {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 enum { BAR = 40 };
 

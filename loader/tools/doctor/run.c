@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/clock.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/clock.h"
 #include "loader/tools/machine/cpu.h"
 #include "loader/tools/machine/process.h"
 #include "loader/tools/ui/no_batches.h"

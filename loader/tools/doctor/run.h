@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "beton/loader.h"
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 enum { RUN_WHY_SIZE = 512, RUN_STAGES_MAX = 8 };
 

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fs/files/paths.h"
-#include "fs/util/clock.h"
+#include "fs/base/files/paths.h"
+#include "fs/base/util/clock.h"
 #include "loader/graph/edit.h"
 #include "loader/tools/doctor/estimate.h"
 #include "loader/tools/doctor/network.h"

@@ -7,7 +7,7 @@
 #ifndef LOADER_TOOLS_DOCTOR_VARIANT_H
 #define LOADER_TOOLS_DOCTOR_VARIANT_H
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 #include "loader/tools/doctor/evidence.h"
 
 struct variant_source;

@@ -17,10 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/thread.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/thread.h"
 #include "loader/run/telemetry.h"
 #include "loader/tools/machine/process.h"
 #include "loader/util/read_file.h"

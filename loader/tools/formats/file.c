@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 
 int file_open(const char *path, struct file *out)
 {

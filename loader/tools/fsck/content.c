@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/files/read_buffer.h"
-#include "fs/util/bytes.h"
-#include "fs/util/workqueue.h"
+#include "fs/base/files/read_buffer.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/workqueue.h"
 #include "loader/tools/fsck/sums.h"
 #include "loader/tools/fsck/value.h"
 

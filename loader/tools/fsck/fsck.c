@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/net/url.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
+#include "fs/base/util/thread.h"
 #include "fs/net/command_line.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/name.h"
-#include "fs/util/thread.h"
+#include "fs/net/url.h"
 #include "loader/tools/fsck/head.h"
 #include "loader/tools/fsck/options.h"
 #include "loader/tools/fsck/repair.h"

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/dataset/custom_field.h"
 #include "fs/dataset/field_names.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 
 typedef unsigned long long ull;
 

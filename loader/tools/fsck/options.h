@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 #include "loader/tools/ui/common.h"
 
 #define FSCK_PROGRAM "fsck.beton"

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "fs/util/name.h"
+#include "fs/base/util/name.h"
 
 typedef unsigned long long ull;
 

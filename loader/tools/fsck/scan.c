@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
 #include "fs/dataset/alloc_table.h"
-#include "fs/util/bytes.h"
 
 typedef unsigned long long ull;
 

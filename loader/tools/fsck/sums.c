@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/crc32c.h"
 #include "fs/dataset/dataset.h"
 #include "fs/dataset/sums.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/crc32c.h"
 #include "loader/tools/fsck/scan.h"
 
 typedef unsigned long long ull;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/fsck/content.h"
 #include "loader/tools/fsck/sums.h"
 #include "loader/tools/fsck/window.h"

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/dataset/joined.h"
 #include "fs/net/url.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/util/read_file.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 /* Longer numbers have digits that a double cannot hold. */
 enum { FLOAT_TEXT_MAX = 400 };

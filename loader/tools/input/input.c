@@ -8,9 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/suggest.h"
 #include "fs/dataset/field.h"
-#include "fs/util/bytes.h"
-#include "fs/util/suggest.h"
 
 void input_close(struct input *in)
 {

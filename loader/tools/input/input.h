@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #include "beton/batch.h"
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 enum {
 	INPUT_NAME_SIZE = 256, /* of a field, with its NUL */

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/files/paths.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/files/paths.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 
 /* The first kind that matches a path takes it. The last one takes all that no
    other kind does. */

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/tools/formats/csv.h"
-#include "loader/tools/input/kinds.h"
 #include "loader/tools/input/column.h"
 #include "loader/tools/input/convert.h"
+#include "loader/tools/input/kinds.h"
 #include "loader/tools/input/parts.h"
 
 /* Rows from one whose line is known to the next. */

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/files/read_buffer.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/files/read_buffer.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/tools/input/input.h"
 
 /* Takes more than requested, because files differ in size. */

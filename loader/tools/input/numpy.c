@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/npy.h"
 #include "fs/dataset/field.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/npy.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/tools/input/parts.h"
 #include "loader/util/utf8.h"

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/npy.h"
 #include "fs/dataset/field.h"
-#include "fs/util/bytes.h"
-#include "fs/util/npy.h"
 #include "loader/tools/formats/tar.h"
 #include "loader/tools/input/convert.h"
 #include "loader/tools/input/kinds.h"

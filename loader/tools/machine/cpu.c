@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/memory/cgroup.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/memory/cgroup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/tools/machine/process.h"
 
 enum { CPUS_MAX = CPU_SETSIZE };

@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/rng.h"
-#include "fs/util/thread.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/rng.h"
+#include "fs/base/util/thread.h"
 
 enum { THREADS_MAX = 16, ALIGN = 4096, WINDOWS = 256, WINDOW = 64 };
 

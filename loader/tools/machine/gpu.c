@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/library.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/library.h"
 
 /* Constants of nvml.h, which are stable. */
 enum { CLOCK_SM = 1 };

@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/thread.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/clock.h"
+#include "fs/base/util/thread.h"
 
 /* More threads move no more bytes, and larger buffers give the same result. */
 enum { THREADS_MAX = 16, PIECE = 32 << 20 };

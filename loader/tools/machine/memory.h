@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "fs/memory/memory.h"
+#include "fs/base/memory/memory.h"
 
 struct machine_memory {
 	struct memory size;

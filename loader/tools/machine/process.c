@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 /* Returns false if the path is too long. */
 static bool path_below(const char *root, const char *path, char out[PATH_MAX])

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/dataset/dataset.h"
 #include "fs/dataset/sums.h"
 #include "fs/net/url.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 #include "fs/writer/output_open.h"
 #include "fs/writer/output_url.h"
 #include "loader/tools/mkfs/mask.h"

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "fs/dataset/class_names.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 #include "loader/tools/mkfs/survey.h"
 
 /* A value under way: of field `field` of the sample at position `number`. */

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
+#include "fs/base/util/name.h"
+#include "fs/base/util/thread.h"
 #include "fs/net/command_line.h"
-#include "fs/util/name.h"
-#include "fs/util/thread.h"
 #include "loader/tools/input/directory.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/tools/mkfs/build.h"

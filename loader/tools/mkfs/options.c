@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/picture/picture.h"
 #include "loader/tools/ui/features.h"
 #include "loader/tools/ui/option.h"

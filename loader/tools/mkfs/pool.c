@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/workqueue.h"
+#include "fs/base/util/workqueue.h"
 
 enum { WINDOW_PER_THREAD = 4 };
 

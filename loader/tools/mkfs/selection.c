@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/order/subset.h"
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/typed.h"
+#include "fs/base/order/subset.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/typed.h"
 #include "loader/tools/mkfs/survey.h"
 #include "loader/tools/mkfs/where.h"
 

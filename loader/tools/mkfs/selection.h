@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fs/util/log.h"
-#include "fs/util/rng.h"
+#include "fs/base/util/log.h"
+#include "fs/base/util/rng.h"
 #include "loader/tools/input/input.h"
 
 /* Samples of one group that --cluster keeps together. */

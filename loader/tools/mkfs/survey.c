@@ -6,8 +6,8 @@
 #include <string.h>
 #include <uthash.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 
 enum { TEXTS_MAX = 1000000 };
 

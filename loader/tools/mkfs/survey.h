@@ -3,7 +3,7 @@
 #ifndef LOADER_TOOLS_MKFS_SURVEY_H
 #define LOADER_TOOLS_MKFS_SURVEY_H
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 #include "loader/tools/input/input.h"
 
 /*

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/tools/mkfs/survey.h"
 
 enum comparison { EQUAL, UNEQUAL, BELOW, UP_TO, ABOVE, FROM };

@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 #include "loader/tools/input/input.h"
 
 struct where;

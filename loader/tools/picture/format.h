@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/util/library.h"
+#include "fs/base/util/library.h"
 #include "loader/codec/codec.h"
 #include "loader/jpeg/baseline.h"
 #include "loader/jpeg/upsample.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/picture/format.h"
 
 #ifdef HAVE_HEIF

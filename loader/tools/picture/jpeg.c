@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/codec/exif.h"
 #include "loader/codec/marker.h"
 #include "loader/tools/picture/format.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/codec/exif.h"
 #include "loader/tools/picture/format.h"
 

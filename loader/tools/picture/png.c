@@ -4,7 +4,7 @@
 #include <png.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/picture/format.h"
 
 /* The source that libpng reads from, and the receiver of its errors. */

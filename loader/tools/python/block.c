@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 #define MAGIC UINT64_C(0x73776f726e6f7465) /* "etonrows" */
 

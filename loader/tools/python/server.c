@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/tools/ui/python.h"
 
 enum {

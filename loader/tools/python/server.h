@@ -30,7 +30,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 enum {
 	SERVER_LANES_MAX = 64,

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/top/facts.h"
 
 enum {

@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/util/cleanup.h"
-#include "fs/util/thread.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/thread.h"
 
 /* Milliseconds to wait for the thread. A daemon that responds takes less. */
 enum { END_MS = 500 };

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/memory/budget.h"
-#include "fs/metrics/jobs.h"
+#include "fs/base/memory/budget.h"
+#include "fs/base/metrics/jobs.h"
 
 enum top_stage {
 	TOP_READ,

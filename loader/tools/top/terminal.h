@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <termios.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 struct terminal {
 	bool is_screen; /* standard output is a terminal */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/ui/fact.h"
 
 /* A trainer that waits for a smaller share of its time is not limited by data.

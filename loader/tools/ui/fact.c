@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/ui/html.h"
 
 static const void *value_of(const struct fact *f, const void *thing)

@@ -9,10 +9,10 @@
 #include <lz4.h>
 
 #include "beton/beton.h"
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/library.h"
 #include "loader/jit/compiler.h"
 #include "loader/jit/isa.h"
-#include "fs/util/library.h"
 
 #define TEXT(x) #x
 #define TEXT_OF(macro) TEXT(macro)

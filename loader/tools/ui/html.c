@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/files/outfile.h"
+#include "fs/base/files/outfile.h"
 #include "loader/util/utf8.h"
 
 enum { CONVERSION_SIZE = 16 };

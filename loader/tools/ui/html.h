@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 /* Writes a page. Returns 0 or -errno, which it has logged. */
 typedef int html_write_fn(FILE *out, void *arg);

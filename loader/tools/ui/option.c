@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/suggest.h"
-#include "fs/util/typed.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/suggest.h"
+#include "fs/base/util/typed.h"
 #include "loader/tools/ui/paragraph.h"
 
 enum { TEXT_SIZE = 768 };

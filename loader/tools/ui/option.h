@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 enum option_kind {
 	OPTION_FLAG,   /* bool, true when given; takes no value */

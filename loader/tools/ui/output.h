@@ -6,7 +6,7 @@
 #ifndef LOADER_TOOLS_UI_OUTPUT_H
 #define LOADER_TOOLS_UI_OUTPUT_H
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 /* Call it first in main(). Opens the standard descriptors that are closed, so
    that none of the program's files becomes one of them. Reads and writes of

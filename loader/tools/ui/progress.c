@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "fs/util/clock.h"
+#include "fs/base/util/clock.h"
 
 enum {
 	SECOND_NS = 1000000000,

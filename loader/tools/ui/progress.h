@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 struct progress {
 	uint64_t total;

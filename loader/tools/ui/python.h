@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "fs/util/log.h"
+#include "fs/base/util/log.h"
 
 struct python_run {
 	struct log *log;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 
 void signals_block(sigset_t *set)
 {

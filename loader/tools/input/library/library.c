@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
-#include "fs/util/thread.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
+#include "fs/base/util/thread.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/tools/input/library/pass.h"
 #include "loader/tools/input/library/schema.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
+#include "fs/base/util/bytes.h"
+#include "fs/base/util/cleanup.h"
 
 /* Threads take samples in order, but one may be late by some blocks. */
 enum { RECENT = 8, RECENT_BYTES = 64 << 20 };

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
+#include "fs/base/util/bytes.h"
 #include "loader/tools/formats/file.h"
 #include "loader/tools/ui/progress.h"
 
