@@ -89,7 +89,7 @@ in = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 # The library: the engine, which is the half of fs/ without FUSE, and the
 # loader. tests/lint/layers.py has the order of the directories.
 lib_src    := $(call in,fs/base/util fs/base/files fs/base/memory fs/base/metrics fs/base/order fs/base/settings \
-              fs/net fs/keys fs/remote fs/upload fs/tier fs/source \
+              fs/source/net fs/source/keys fs/source/pacing fs/source/upload fs/source/tier fs/source/local fs/source/object \
               fs/dataset fs/writer fs/cache fs/engine loader loader/util \
               loader/jpeg loader/codec loader/resize loader/pixels \
               loader/policy loader/list loader/text loader/graph loader/grid loader/ops \
@@ -176,7 +176,7 @@ $(addprefix $(BUILD)/test_,cuda upload device_batch gpu_loader link callback mac
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 
-$(call obj,$(call in,fs/net)): private CPPFLAGS += $(curl_cflags)
+$(call obj,$(call in,fs/source/net)): private CPPFLAGS += $(curl_cflags)
 $(call obj,$(call in,fs/fuse fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(call in,loader/tools/picture loader/tools/input loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(found_cflags)
 

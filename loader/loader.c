@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/source/disk.h"
-#include "fs/source/net_stats.h"
+#include "fs/source/local/net_stats.h"
+#include "fs/source/object/disk.h"
 #include "loader/link/link.h"
 #include "loader/open.h"
 #include "loader/run/state.h"

@@ -13,7 +13,7 @@
 #define FS_DATASET_ALLOC_PROBE_H
 
 #include "fs/dataset/format.h"
-#include "fs/source/source.h"
+#include "fs/source/local/source.h"
 
 /*
  * Sets *size to the size of the sample's allocation at `off`. -ENOENT: it was

@@ -18,7 +18,7 @@
 #define FS_DATASET_ALLOC_TABLE_H
 
 #include "fs/dataset/format.h"
-#include "fs/source/source.h"
+#include "fs/source/local/source.h"
 
 enum {
 	ALLOC_KEEP_BYTES = 1 << 20,

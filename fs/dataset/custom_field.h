@@ -9,7 +9,7 @@
 #define FS_DATASET_CUSTOM_FIELD_H
 
 #include "fs/dataset/format.h"
-#include "fs/source/source.h"
+#include "fs/source/local/source.h"
 
 /*
  * Lays out a format with custom fields. If no layout or more than one is

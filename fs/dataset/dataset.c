@@ -13,10 +13,10 @@
 #include "fs/dataset/alloc_probe.h"
 #include "fs/dataset/custom_field.h"
 #include "fs/dataset/field_names.h"
-#include "fs/source/disk.h"
-#include "fs/source/disk.h"
-#include "fs/source/open.h"
-#include "fs/source/tables.h"
+#include "fs/source/object/disk.h"
+#include "fs/source/object/disk.h"
+#include "fs/source/object/open.h"
+#include "fs/source/object/tables.h"
 
 enum {
 	SAMPLED_BLOCK = 4096,

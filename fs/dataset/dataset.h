@@ -15,8 +15,8 @@
 
 #include "fs/dataset/alloc_table.h"
 #include "fs/dataset/format.h"
-#include "fs/source/options.h"
-#include "fs/source/source.h"
+#include "fs/source/local/options.h"
+#include "fs/source/local/source.h"
 
 struct payloads;
 

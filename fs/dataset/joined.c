@@ -8,9 +8,9 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/thread.h"
-#include "fs/net/net.h"
-#include "fs/net/url.h"
-#include "fs/source/join.h"
+#include "fs/source/local/join.h"
+#include "fs/source/net/net.h"
+#include "fs/source/net/url.h"
 
 /* --- formats --- */
 

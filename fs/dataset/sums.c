@@ -13,8 +13,8 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/crc32c.h"
 #include "fs/base/util/thread.h"
-#include "fs/net/url.h"
-#include "fs/source/open.h"
+#include "fs/source/net/url.h"
+#include "fs/source/object/open.h"
 
 typedef unsigned long long ull;
 

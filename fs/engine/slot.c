@@ -10,7 +10,7 @@
 #include "fs/base/util/clock.h"
 #include "fs/engine/line.h"
 #include "fs/engine/pool.h"
-#include "fs/source/source.h"
+#include "fs/source/local/source.h"
 
 enum {
 	/* The most read slots that stay for other readers of the same

@@ -28,7 +28,7 @@
 #include "fs/mount/sandbox.h"
 #include "fs/mount/served.h"
 #include "fs/mount/watcher.h"
-#include "fs/net/command_line.h"
+#include "fs/source/net/command_line.h"
 
 enum {
 	/* Enough for most loads, so that libfuse seldom starts and ends

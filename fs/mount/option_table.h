@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "fs/base/util/typed.h"
-#include "fs/source/options.h"
+#include "fs/source/local/options.h"
 
 /* The keys of a sampling spec. NULL: not given. */
 struct opts_spec {
@@ -77,7 +77,7 @@ enum opts_kind {
 	OPTS_TEXT,    /* char *, owned */
 	OPTS_SPEC,    /* the same, a key of a sampling spec: checked with the
 			 dataset */
-	OPTS_STORAGE, /* a storage option, which <fs/source/options.h> checks;
+	OPTS_STORAGE, /* a storage option, which <fs/source/local/options.h> checks;
 			 no member of its own */
 	OPTS_SUBSET, /* the same, or NAME:FILE, which may be given repeatedly */
 };

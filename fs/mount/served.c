@@ -11,7 +11,7 @@
 #include "fs/dataset/joined.h"
 #include "fs/dataset/verify.h"
 #include "fs/mount/option_text.h"
-#include "fs/net/net.h"
+#include "fs/source/net/net.h"
 
 static int open_dataset(struct served *s, struct served_dataset *dataset)
 {

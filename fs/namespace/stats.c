@@ -13,8 +13,8 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
 #include "fs/base/util/name.h"
-#include "fs/source/disk.h"
-#include "fs/source/net_stats.h"
+#include "fs/source/local/net_stats.h"
+#include "fs/source/object/disk.h"
 
 enum {
 	STREAMS_MAX = 64, /* as many as a plan has */

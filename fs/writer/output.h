@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 
 #include "fs/base/util/log.h"
-#include "fs/source/options.h"
+#include "fs/source/local/options.h"
 
 struct output;
 struct sums;

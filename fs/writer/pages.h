@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/source/source.h"
+#include "fs/source/local/source.h"
 #include "fs/writer/output.h"
 
 /* Bytes of a source. */

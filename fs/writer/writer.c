@@ -16,7 +16,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/dataset/field.h"
 #include "fs/dataset/format.h"
-#include "fs/net/url.h"
+#include "fs/source/net/url.h"
 #include "fs/writer/output_open.h"
 #include "fs/writer/pages.h"
 #include "fs/writer/spill.h"

@@ -8,8 +8,8 @@
 #include "fs/base/files/paths.h"
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/source/disk.h"
-#include "fs/source/net_stats.h"
+#include "fs/source/local/net_stats.h"
+#include "fs/source/object/disk.h"
 #include "loader/feed/synthetic_text.h"
 
 /* The first feed that accepts a path serves it. A file is the last resort: it

@@ -13,7 +13,7 @@
 #include "fs/base/order/spec_text.h"
 #include "fs/base/util/log.h"
 #include "fs/cache/choice.h"
-#include "fs/source/options.h"
+#include "fs/source/local/options.h"
 #include "loader/feed/batch_view.h"
 #include "loader/util/scratch.h"
 #include "loader/util/value.h"

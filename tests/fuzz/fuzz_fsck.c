@@ -10,7 +10,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/dataset/dataset.h"
-#include "fs/source/open.h"
+#include "fs/source/object/open.h"
 #include "loader/tools/fsck/head.h"
 #include "loader/tools/fsck/tables.h"
 #include "tests/fuzz/fuzz.h"

@@ -2,9 +2,9 @@
 /* Any bytes as heads of two answers, line by line: the first one may set the
    pin, and then the second one is compared with it. An accepted answer has only
    requested bytes, and a condition has no line break. */
-#include "fs/net/http.h"
-#include "fs/remote/pin.h"
-#include "fs/remote/retry.h"
+#include "fs/source/net/http.h"
+#include "fs/source/pacing/pin.h"
+#include "fs/source/pacing/retry.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { OFF = 100, SIZE = 1000 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a configuration file. Every key that is listed can be found. */
-#include "fs/keys/ini.h"
+#include "fs/source/keys/ini.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

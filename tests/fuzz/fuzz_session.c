@@ -4,8 +4,8 @@
    a header. */
 #include <errno.h>
 
-#include "fs/keys/header_file.h"
-#include "fs/keys/session.h"
+#include "fs/source/keys/header_file.h"
+#include "fs/source/keys/session.h"
 #include "tests/fuzz/fuzz.h"
 
 static time_t now(void *arg)

@@ -7,7 +7,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/crc32c.h"
-#include "fs/tier/index.h"
+#include "fs/source/tier/index.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SIZE = 5 * TIER_PAGE + 77 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as an answer of S3 or STS. A text that is found is a string without
    control characters. */
-#include "fs/net/xml.h"
+#include "fs/source/net/xml.h"
 #include "tests/fuzz/fuzz.h"
 
 static void find(const char *xml, size_t size, const char *name,

@@ -23,12 +23,13 @@ LAYERS = """
     fs/base/memory
     fs/base/metrics fs/base/order
     fs/base/settings
-    fs/net
-    fs/keys
-    fs/remote
-    fs/upload
-    fs/tier
-    fs/source
+    fs/source/net
+    fs/source/keys
+    fs/source/pacing
+    fs/source/upload
+    fs/source/tier
+    fs/source/local
+    fs/source/object
     fs/dataset
     fs/writer
     fs/cache
@@ -73,12 +74,13 @@ FACE = {
     "fs/base/metrics": "counters histogram jobs openmetrics rank_figures rings_count trace",
     "fs/base/order": "draws order spec spec_text subset",
     "fs/base/settings": "settings",
-    "fs/net": "*",
-    "fs/keys": "credentials net_outside outside refusal",
-    "fs/remote": "*",
-    "fs/upload": "multipart store",
-    "fs/tier": "*",
-    "fs/source": "disk net_stats disk file join net_stats open options source tables",
+    "fs/source/net": "*",
+    "fs/source/keys": "credentials net_outside outside refusal",
+    "fs/source/pacing": "*",
+    "fs/source/upload": "multipart store",
+    "fs/source/tier": "*",
+    "fs/source/local": "file join net_stats options source *>fs/source/object",
+    "fs/source/object": "disk open tables",
     "fs/dataset": "alloc_table>loader/tools/fsck class_names custom_field>loader/tools/fsck dataset field"
                   " field_names>loader/tools/fsck format group joined sums value_file verify vfile",
     "fs/writer": "*",
@@ -128,7 +130,7 @@ FACE = {
 }
 # System headers, and the directories or files that may include them.
 ONLY = {
-    "curl/curl.h": ["fs/net/*"],
+    "curl/curl.h": ["fs/source/net/*"],
     "fuse_lowlevel.h": ["fs/fuse/*", "fs/mount/*"],
     "fuse_opt.h": ["fs/mount/*"],
     "dlfcn.h": ["loader/jit/jit.c", "fs/base/util/library.c"],

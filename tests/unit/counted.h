@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "fs/source/file.h"
+#include "fs/source/local/file.h"
 #include "tests/unit/t.h"
 
 enum { HELD_MAX = 64 };

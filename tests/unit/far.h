@@ -16,7 +16,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
 #include "fs/base/util/thread.h"
-#include "fs/source/source.h"
+#include "fs/source/local/source.h"
 #include "tests/unit/t.h"
 
 struct far_counts {

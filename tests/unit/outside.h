@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "fs/keys/outside.h"
+#include "fs/source/keys/outside.h"
 #include "tests/unit/t.h"
 
 enum { TABLE_MAX = 16, SENT_MAX = 65536 };

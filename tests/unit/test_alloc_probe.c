@@ -7,8 +7,8 @@
 #include "fs/base/util/rng.h"
 #include "fs/dataset/alloc_probe.h"
 #include "fs/dataset/alloc_table.h"
-#include "fs/source/open.h"
-#include "fs/source/tables.h"
+#include "fs/source/object/open.h"
+#include "fs/source/object/tables.h"
 #include "tests/unit/far.h"
 
 enum {

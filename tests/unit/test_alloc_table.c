@@ -6,7 +6,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/dataset/alloc_table.h"
-#include "fs/source/open.h"
+#include "fs/source/object/open.h"
 #include "tests/unit/t.h"
 
 /* The table of a sparse file: nothing before it takes any room. */

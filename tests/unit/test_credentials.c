@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/keys/credentials.h"
+#include "fs/source/keys/credentials.h"
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/clock.h"

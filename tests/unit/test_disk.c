@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/source/disk.h"
+#include "fs/source/object/disk.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/clock.h"
 #include "fs/base/util/rng.h"
-#include "fs/tier/store.h"
+#include "fs/source/tier/store.h"
 #include "tests/unit/counted.h"
 
 enum { PAGE = TIER_PAGE, SIZE = (6 << 20) + 1234, READ = 110000 };

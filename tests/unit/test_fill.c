@@ -6,7 +6,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/cache/fill.h"
-#include "fs/source/open.h"
+#include "fs/source/object/open.h"
 #include "tests/unit/t.h"
 
 enum {

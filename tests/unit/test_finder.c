@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/keys/finder.h"
+#include "fs/source/keys/finder.h"
 
 #include "fs/base/util/bytes.h"
 #include "tests/unit/outside.h"

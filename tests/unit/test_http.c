@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/net/http.h"
+#include "fs/source/net/http.h"
 
 #include "tests/unit/t.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/keys/ini.h"
+#include "fs/source/keys/ini.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,9 +4,9 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "fs/source/file.h"
-#include "fs/source/join.h"
-#include "fs/source/open.h"
+#include "fs/source/local/file.h"
+#include "fs/source/local/join.h"
+#include "fs/source/object/open.h"
 #include "tests/unit/far.h"
 
 enum { PARTS = 4, STEPS = 3000, LARGEST = 40000 };

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 #include "fs/base/util/clock.h"
-#include "fs/net/net.h"
+#include "fs/source/net/net.h"
 
 #include "tests/unit/server.h"
 

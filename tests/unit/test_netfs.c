@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "fs/base/util/clock.h"
-#include "fs/source/netfs.h"
-#include "fs/source/source.h"
+#include "fs/source/local/netfs.h"
+#include "fs/source/local/source.h"
 #include "tests/unit/t.h"
 
 enum { MIB = 1 << 20, MS = 1000000 };

@@ -5,8 +5,8 @@
 #include "fs/dataset/group.h"
 #include "fs/engine/batch.h"
 #include "fs/engine/engine.h"
-#include "fs/source/open.h"
-#include "fs/source/tables.h"
+#include "fs/source/object/open.h"
+#include "fs/source/object/tables.h"
 #include "tests/unit/far.h"
 #include "tests/unit/made.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/keys/outside.h"
+#include "fs/source/keys/outside.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -8,7 +8,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/clock.h"
-#include "fs/net/secret.h"
+#include "fs/source/net/secret.h"
 #include "tests/unit/t.h"
 
 static char folder[] = "/tmp/test_outside.XXXXXX";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sizes of the parts of multipart uploads: fs/upload/parts.h. */
-#include "fs/upload/parts.h"
+/* The sizes of the parts of multipart uploads: fs/source/upload/parts.h. */
+#include "fs/source/upload/parts.h"
 
 #include "fs/base/util/bytes.h"
 #include "tests/unit/t.h"

@@ -2,7 +2,7 @@
 /* The version of an object: which answers belong to it. */
 #include <string.h>
 
-#include "fs/remote/pin.h"
+#include "fs/source/pacing/pin.h"
 
 #include "tests/unit/t.h"
 

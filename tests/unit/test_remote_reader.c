@@ -17,8 +17,8 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/clock.h"
 #include "fs/base/util/rng.h"
-#include "fs/source/open.h"
-#include "fs/source/url.h"
+#include "fs/source/object/open.h"
+#include "fs/source/object/url.h"
 #include "tests/unit/t.h"
 
 enum { PIECE = 64 << 10 };

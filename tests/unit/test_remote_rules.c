@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decisions about remote reads: depth on models of links, retries, late
    requests, outages. */
-#include "fs/remote/depth.h"
-#include "fs/remote/outage.h"
-#include "fs/remote/retry.h"
-#include "fs/remote/tail.h"
+#include "fs/source/pacing/depth.h"
+#include "fs/source/pacing/outage.h"
+#include "fs/source/pacing/retry.h"
+#include "fs/source/pacing/tail.h"
 
 #include "tests/unit/t.h"
 

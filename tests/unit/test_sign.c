@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Published vectors: FIPS 180-4, RFC 4231, AWS's test suite of Signature
    Version 4, and the examples in the documentation of S3. */
-#include "fs/net/sign.h"
+#include "fs/source/net/sign.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -9,9 +9,9 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/source/file.h"
-#include "fs/source/join.h"
-#include "fs/source/open.h"
+#include "fs/source/local/file.h"
+#include "fs/source/local/join.h"
+#include "fs/source/object/open.h"
 #include "tests/unit/t.h"
 
 static char folder[] = "/tmp/test_source.XXXXXX";

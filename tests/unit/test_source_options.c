@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/source/options.h"
+#include "fs/source/local/options.h"
 #include "tests/unit/t.h"
 
 static char last[1024];

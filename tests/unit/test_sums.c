@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/dataset/sums.h"
-#include "fs/source/open.h"
+#include "fs/source/object/open.h"
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -4,9 +4,9 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "fs/source/ahead.h"
-#include "fs/source/open.h"
-#include "fs/source/tables.h"
+#include "fs/source/object/ahead.h"
+#include "fs/source/object/open.h"
+#include "fs/source/object/tables.h"
 #include "tests/unit/far.h"
 
 enum {

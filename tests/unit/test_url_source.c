@@ -5,10 +5,10 @@
 #include <poll.h>
 
 #include "fs/base/util/clock.h"
-#include "fs/net/net.h"
-#include "fs/source/net_stats.h"
-#include "fs/source/remote.h"
-#include "fs/source/url.h"
+#include "fs/source/local/net_stats.h"
+#include "fs/source/net/net.h"
+#include "fs/source/object/remote.h"
+#include "fs/source/object/url.h"
 
 #include "tests/unit/server.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/net/xml.h"
+#include "fs/source/net/xml.h"
 
 #include <string.h>
 

@@ -11,7 +11,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/dataset/field.h"
-#include "fs/net/url.h"
+#include "fs/source/net/url.h"
 #include "loader/feed/batch_view.h"
 #include "loader/tools/beton/command.h"
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "fs/dataset/format.h"
-#include "fs/source/open.h"
+#include "fs/source/object/open.h"
 #include "loader/tools/fsck/report.h"
 
 /* The parts that are read. */

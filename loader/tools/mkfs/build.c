@@ -10,7 +10,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/dataset/dataset.h"
 #include "fs/dataset/sums.h"
-#include "fs/net/url.h"
+#include "fs/source/net/url.h"
 #include "fs/writer/output_open.h"
 #include "fs/writer/output_url.h"
 #include "loader/tools/mkfs/mask.h"

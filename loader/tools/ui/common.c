@@ -2,7 +2,7 @@
 #include "loader/tools/ui/common.h"
 
 #include "fs/base/util/bytes.h"
-#include "fs/source/options.h"
+#include "fs/source/local/options.h"
 
 /* Options of URLs are not members: they apply to all that the process opens. */
 static int add_storage(const char *text, void *member)
