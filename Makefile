@@ -90,7 +90,7 @@ in = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 # loader. tests/lint/layers.py has the order of the directories.
 lib_src    := $(call in,fs/base/util fs/base/files fs/base/memory fs/base/metrics fs/base/order fs/base/settings \
               fs/source/net fs/source/keys fs/source/pacing fs/source/upload fs/source/tier fs/source/local fs/source/object \
-              fs/dataset fs/writer fs/cache fs/engine loader loader/util \
+              fs/data/dataset fs/data/writer fs/data/cache fs/data/engine fs/data/wire loader loader/util \
               loader/jpeg loader/codec loader/resize loader/pixels \
               loader/policy loader/list loader/text loader/graph loader/grid loader/ops \
               loader/jit loader/feed loader/pipeline loader/gpu loader/run loader/link)

@@ -10,8 +10,8 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/dataset/joined.h"
-#include "fs/dataset/value_file.h"
+#include "fs/data/dataset/joined.h"
+#include "fs/data/dataset/value_file.h"
 #include "loader/codec/codec.h"
 #include "loader/sized.h"
 

@@ -16,7 +16,7 @@
 #include "fs/base/util/float_mode.h"
 #include "fs/base/util/thread.h"
 #include "fs/base/util/typed.h"
-#include "fs/engine/zerocopy_message.h"
+#include "fs/data/wire/zerocopy_message.h"
 #include "loader/defaults.h"
 #include "loader/graph/op.h"
 #include "loader/jit/jit.h"

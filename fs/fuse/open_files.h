@@ -9,7 +9,7 @@
 
 #include "fs/base/memory/budget.h"
 #include "fs/base/metrics/jobs.h"
-#include "fs/engine/engine.h"
+#include "fs/data/engine/engine.h"
 #include "fs/namespace/ns.h"
 
 struct open_file {

@@ -8,8 +8,8 @@
 
 #include "fs/base/files/paths.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/dataset/joined.h"
-#include "fs/dataset/verify.h"
+#include "fs/data/dataset/joined.h"
+#include "fs/data/dataset/verify.h"
 #include "fs/mount/option_text.h"
 #include "fs/source/net/net.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * by/: the files of one column, in a directory per value of an int field. The
- * first lookup below by/FIELD/ groups the samples (fs/dataset/group.h), and the
+ * first lookup below by/FIELD/ groups the samples (fs/data/dataset/group.h), and the
  * groups stay in memory while there is room. Values are numbered in ascending
  * order, so a directory keeps its inode number when its groups are rebuilt.
  */
@@ -17,7 +17,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/name.h"
-#include "fs/dataset/group.h"
+#include "fs/data/dataset/group.h"
 #include "fs/namespace/samples.h"
 
 enum {

@@ -12,7 +12,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/name.h"
-#include "fs/dataset/value_file.h"
+#include "fs/data/dataset/value_file.h"
 #include "fs/namespace/samples.h"
 
 enum { RECORDS_BYTES = 64 << 10 };

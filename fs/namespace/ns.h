@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 #include "fs/base/order/spec_text.h"
-#include "fs/engine/engine.h"
+#include "fs/data/engine/engine.h"
 
 /* The kinds of objects, 16 at most; each is a row of the table in tree.c. */
 enum ns_kind {

@@ -11,7 +11,7 @@
 
 #include "fs/base/metrics/jobs.h"
 #include "fs/base/metrics/rings_count.h"
-#include "fs/engine/engine.h"
+#include "fs/data/engine/engine.h"
 
 /* The sources of the figures; all outlive the statistics. */
 struct stats {

@@ -13,8 +13,8 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
-#include "fs/engine/pool.h"
-#include "fs/engine/zerocopy_message.h"
+#include "fs/data/engine/pool.h"
+#include "fs/data/wire/zerocopy_message.h"
 #include "fs/zerocopy/holdings.h"
 #include "fs/zerocopy/request.h"
 

@@ -8,8 +8,8 @@
 #include <sys/types.h>
 
 #include "fs/base/memory/budget.h"
-#include "fs/engine/engine.h"
-#include "fs/engine/zerocopy_message.h"
+#include "fs/data/engine/engine.h"
+#include "fs/data/wire/zerocopy_message.h"
 
 /* Slots whose descriptors a loader may have; older descriptors are sent
    again. */

@@ -9,7 +9,7 @@
 #ifndef FS_ZEROCOPY_REQUEST_H
 #define FS_ZEROCOPY_REQUEST_H
 
-#include "fs/engine/engine.h"
+#include "fs/data/engine/engine.h"
 #include "fs/zerocopy/shared.h"
 
 struct request {

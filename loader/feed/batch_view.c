@@ -6,7 +6,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/crc32c.h"
-#include "fs/dataset/field.h"
+#include "fs/data/dataset/field.h"
 
 enum { ERRNO_MAX = 4095 }; /* the kernel's */
 

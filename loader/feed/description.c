@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/dataset/field.h"
-#include "fs/dataset/format.h"
+#include "fs/data/dataset/field.h"
+#include "fs/data/dataset/format.h"
 
 static int complain(char *why, const char *reason)
 {

@@ -12,7 +12,7 @@
 #include "fs/base/metrics/trace.h"
 #include "fs/base/order/spec_text.h"
 #include "fs/base/util/log.h"
-#include "fs/cache/choice.h"
+#include "fs/data/cache/choice.h"
 #include "fs/source/local/options.h"
 #include "loader/feed/batch_view.h"
 #include "loader/util/scratch.h"

@@ -8,9 +8,9 @@
 #include "fs/base/memory/budget.h"
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/dataset/joined.h"
-#include "fs/dataset/verify.h"
-#include "fs/engine/engine.h"
+#include "fs/data/dataset/joined.h"
+#include "fs/data/dataset/verify.h"
+#include "fs/data/engine/engine.h"
 #include "loader/feed/feed.h"
 
 /* The part of the memory limit that entry points may take. */

@@ -15,8 +15,8 @@
 #include "fs/base/util/crc32c.h"
 #include "fs/base/util/name.h"
 #include "fs/base/util/rng.h"
-#include "fs/dataset/field.h"
-#include "fs/engine/batch_place.h"
+#include "fs/data/dataset/field.h"
+#include "fs/data/engine/batch_place.h"
 #include "loader/feed/feed.h"
 #include "loader/feed/synthetic_text.h"
 

@@ -10,7 +10,7 @@
 #include "fs/base/util/log.h"
 #include "fs/base/util/rng.h"
 #include "fs/base/util/typed.h"
-#include "fs/dataset/field.h"
+#include "fs/data/dataset/field.h"
 #include "loader/text/parse.h"
 
 /* Limits that keep sums of sizes, over rows and fields, from overflowing. */

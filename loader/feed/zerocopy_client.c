@@ -17,7 +17,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
-#include "fs/engine/zerocopy_message.h"
+#include "fs/data/wire/zerocopy_message.h"
 #include "loader/util/cancel.h"
 
 enum {

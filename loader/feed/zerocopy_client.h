@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Zero-copy delivery, the loader's end: batches in memory that the daemon of a
- * mount shares over a socket (fs/engine/zerocopy_message.h). Each piece is
+ * mount shares over a socket (fs/data/wire/zerocopy_message.h). Each piece is
  * mapped once, and only if it is sealed against shrinking, so the mapping stays
  * valid when the daemon dies. The mapping is private: nothing that is written
  * to it reaches the daemon.

@@ -6,7 +6,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/crc32c.h"
-#include "fs/engine/batch_place.h"
+#include "fs/data/engine/batch_place.h"
 
 static const uint8_t zeros[BETON_BATCH_ALIGN];
 

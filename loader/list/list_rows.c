@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/dataset/field.h"
+#include "fs/data/dataset/field.h"
 
 static uint64_t *starts_of(const struct list_rows *g)
 {

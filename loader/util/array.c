@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/dataset/field.h"
+#include "fs/data/dataset/field.h"
 
 /* Whether pipelines can convert this type of numbers. */
 static bool is_dtype(const char *dtype)

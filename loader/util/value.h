@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "beton/batch.h"
-#include "fs/dataset/field.h"
+#include "fs/data/dataset/field.h"
 #include "loader/util/array.h"
 
 /* A field of a dataset. Arrays of fields have the order of the dataset. */

@@ -34,15 +34,15 @@ def plant(tree, file, line):
 
 
 @pytest.mark.parametrize("file, header, why", [
-    ("fs/base/util/log.c", "fs/engine/engine.h", "points back up"),
-    ("fs/engine/plan.h", "loader/feed/feed.h", "points back up"),
+    ("fs/base/util/log.c", "fs/data/engine/engine.h", "points back up"),
+    ("fs/data/engine/plan.h", "loader/feed/feed.h", "points back up"),
     ("loader/jpeg/idct.c", "loader/graph/graph.h", "points back up"),
     ("loader/resize/rows.c", "loader/codec/codec.h", "points back up"),
     ("loader/run/ring.c", "loader/tools/ui/html.h", "points back up"),
     ("loader/feed/feed.c", "fs/namespace/ns.h", "is closed to loader/"),
     ("loader/tools/top/draw.c", "fs/mount/options.h", "is closed to loader/"),
     ("fs/fuse/fuse_ops.c", "fs/namespace/by.h", "is no face"),
-    ("fs/engine/engine.c", "fs/cache/chunk.h", "is no face"),
+    ("fs/data/engine/engine.c", "fs/data/cache/chunk.h", "is no face"),
     ("loader/pipeline/frame.c", "loader/graph/crop.h", "is no face"),
     ("fs/base/util/typed.c", "tests/unit/t.h", "is in no directory"),
 ])
@@ -60,7 +60,7 @@ def test_a_face_can_be_for_one_directory_alone(tree):
 
 
 @pytest.mark.parametrize("file, header", [
-    ("fs/cache/arena.c", "fuse_lowlevel.h"),
+    ("fs/data/cache/arena.c", "fuse_lowlevel.h"),
     ("loader/jpeg/entropy.c", "jpeglib.h"),
     ("loader/pipeline/frame.c", "dlfcn.h"),
 ])
@@ -71,9 +71,9 @@ def test_a_reserved_header_is_refused(tree, file, header):
 
 
 def test_a_circle_of_rooms_is_refused(tree):
-    plant(tree, "fs/cache/arena.h", '#include "fs/cache/cache.h"')
+    plant(tree, "fs/data/cache/arena.h", '#include "fs/data/cache/cache.h"')
     code, text = lint(tree)
-    assert code == 1 and "a circle: fs/cache/arena -> fs/cache/cache -> " in text
+    assert code == 1 and "a circle: fs/data/cache/arena -> fs/data/cache/cache -> " in text
 
 
 def test_a_directory_of_too_many_rooms_is_refused(tree):

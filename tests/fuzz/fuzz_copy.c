@@ -8,8 +8,8 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/writer/copy.h"
-#include "fs/writer/rewrite.h"
+#include "fs/data/writer/copy.h"
+#include "fs/data/writer/rewrite.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SAMPLES = 32, PAGE = 2 << 20 };

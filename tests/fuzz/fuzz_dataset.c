@@ -8,8 +8,8 @@
 
 #include "fs/base/order/spec_text.h"
 #include "fs/base/util/bytes.h"
-#include "fs/dataset/value_file.h"
-#include "fs/engine/batch.h"
+#include "fs/data/dataset/value_file.h"
+#include "fs/data/engine/batch.h"
 #include "loader/feed/batch_view.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/dataset/dataset.h"
+#include "fs/data/dataset/dataset.h"
 #include "fs/source/object/open.h"
 #include "loader/tools/fsck/head.h"
 #include "loader/tools/fsck/tables.h"

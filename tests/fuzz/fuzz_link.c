@@ -13,7 +13,7 @@
 
 #include "beton/loader.h"
 #include "fs/base/util/bytes.h"
-#include "fs/writer/writer.h"
+#include "fs/data/writer/writer.h"
 #include "loader/link/wire.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/seal.h"

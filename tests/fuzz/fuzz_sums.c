@@ -3,7 +3,7 @@
    their end, so that the other checks decide. */
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/crc32c.h"
-#include "fs/dataset/sums.h"
+#include "fs/data/dataset/sums.h"
 #include "tests/fuzz/fuzz.h"
 
 static void parse(const uint8_t *bytes, size_t size)

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/engine/zerocopy_message.h"
+#include "fs/data/wire/zerocopy_message.h"
 #include "loader/feed/zerocopy_client.h"
 #include "tests/fuzz/fuzz.h"
 

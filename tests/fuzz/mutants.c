@@ -20,9 +20,9 @@
 
 #include "fs/base/order/spec_text.h"
 #include "fs/base/util/rng.h"
-#include "fs/dataset/dataset.h"
-#include "fs/dataset/format.h"
-#include "fs/engine/batch.h"
+#include "fs/data/dataset/dataset.h"
+#include "fs/data/dataset/format.h"
+#include "fs/data/engine/batch.h"
 #include "tests/fuzz/command.h"
 #include "tests/fuzz/seal.h"
 

@@ -30,10 +30,11 @@ LAYERS = """
     fs/source/tier
     fs/source/local
     fs/source/object
-    fs/dataset
-    fs/writer
-    fs/cache
-    fs/engine
+    fs/data/dataset
+    fs/data/writer
+    fs/data/cache
+    fs/data/wire
+    fs/data/engine
     fs/namespace
     fs/zerocopy
     fs/fuse
@@ -81,11 +82,12 @@ FACE = {
     "fs/source/tier": "*",
     "fs/source/local": "file join net_stats options source *>fs/source/object",
     "fs/source/object": "disk open tables",
-    "fs/dataset": "alloc_table>loader/tools/fsck class_names custom_field>loader/tools/fsck dataset field"
+    "fs/data/dataset": "alloc_table>loader/tools/fsck class_names custom_field>loader/tools/fsck dataset field"
                   " field_names>loader/tools/fsck format group joined sums value_file verify vfile",
-    "fs/writer": "*",
-    "fs/cache": "arena cache choice",
-    "fs/engine": "batch_place engine zerocopy_message pool",
+    "fs/data/writer": "*",
+    "fs/data/cache": "arena cache choice",
+    "fs/data/engine": "batch_place engine pool",
+    "fs/data/wire": "zerocopy_message",
     "fs/namespace": "ns",
     "fs/zerocopy": "zerocopy peer",
     "fs/fuse": "fuse_ops transport",
@@ -136,7 +138,7 @@ ONLY = {
     "dlfcn.h": ["loader/jit/jit.c", "fs/base/util/library.c"],
     "link.h": ["fs/base/util/library.c"],
     "jpeglib.h": ["loader/codec/*"],
-    "lz4.h": ["fs/cache/cold.c", "loader/tools/ui/features.c"],
+    "lz4.h": ["fs/data/cache/cold.c", "loader/tools/ui/features.c"],
     "png.h": ["loader/codec/png.c", "loader/tools/picture/*"],
     "webp/decode.h": ["loader/tools/picture/webp.c"],
     "tiffio.h": ["loader/tools/picture/tiff.c"],
@@ -148,7 +150,7 @@ GENERATED = {"ops.inc"}
 STRINGS = (".css.inc", ".html.inc")
 # Owners with a helper that needs the owner's struct: the only circles.
 PAIRS = [
-    {"fs/engine/batch", "fs/engine/batch_place"},
+    {"fs/data/engine/batch", "fs/data/engine/batch_place"},
     {"loader/jpeg/idct", "loader/jpeg/idct_parts"},
 ]
 ROOMS_MAX = 16

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/dataset/format.h"
+#include "fs/data/dataset/format.h"
 #include "tests/unit/t.h"
 
 struct crafted {

@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include "fs/engine/zerocopy_message.h"
+#include "fs/data/wire/zerocopy_message.h"
 #include "fs/zerocopy/connection.h"
 #include "fs/zerocopy/request.h"
 #include "tests/unit/made.h"

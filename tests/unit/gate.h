@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "fs/dataset/dataset.h"
+#include "fs/data/dataset/dataset.h"
 #include "tests/unit/t.h"
 
 struct gate {

@@ -21,7 +21,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/crc32c.h"
 #include "fs/base/util/rng.h"
-#include "fs/writer/writer.h"
+#include "fs/data/writer/writer.h"
 #include "loader/codec/codec.h"
 #include "tests/unit/t.h"
 

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/dataset/dataset.h"
-#include "fs/writer/writer.h"
+#include "fs/data/dataset/dataset.h"
+#include "fs/data/writer/writer.h"
 #include "tests/unit/t.h"
 
 enum made_field {

@@ -5,8 +5,8 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "fs/dataset/alloc_probe.h"
-#include "fs/dataset/alloc_table.h"
+#include "fs/data/dataset/alloc_probe.h"
+#include "fs/data/dataset/alloc_table.h"
 #include "fs/source/object/open.h"
 #include "fs/source/object/tables.h"
 #include "tests/unit/far.h"

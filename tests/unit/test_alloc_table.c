@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/dataset/alloc_table.h"
+#include "fs/data/dataset/alloc_table.h"
 #include "fs/source/object/open.h"
 #include "tests/unit/t.h"
 

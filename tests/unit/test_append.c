@@ -2,7 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 
-#include "fs/writer/append.h"
+#include "fs/data/writer/append.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 1000 };

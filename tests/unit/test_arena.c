@@ -5,7 +5,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "fs/cache/arena.h"
+#include "fs/data/cache/arena.h"
 #include "tests/unit/t.h"
 #include "tests/unit/vm_flags.h"
 

@@ -3,8 +3,8 @@
 
 #include "fs/base/order/order.h"
 #include "fs/base/order/spec_text.h"
-#include "fs/engine/batch.h"
-#include "fs/engine/team.h"
+#include "fs/data/engine/batch.h"
+#include "fs/data/engine/team.h"
 #include "loader/feed/batch_view.h"
 #include "tests/unit/made.h"
 

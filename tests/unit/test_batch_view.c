@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "fs/base/util/crc32c.h"
-#include "fs/engine/batch.h"
+#include "fs/data/engine/batch.h"
 #include "loader/feed/batch_view.h"
 #include "tests/unit/made.h"
 

@@ -9,7 +9,7 @@
 
 #include "fs/base/order/order.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/engine/plan.h"
+#include "fs/data/engine/plan.h"
 #include "tests/unit/made.h"
 
 enum {

@@ -4,7 +4,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "fs/cache/choice.h"
+#include "fs/data/cache/choice.h"
 #include "tests/unit/t.h"
 
 enum { DATASETS = 16, FIRST_PAGE = 8192 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/cache/chunk.h"
+#include "fs/data/cache/chunk.h"
 #include "tests/unit/made.h"
 
 enum { FRAME = ARENA_FRAME, SAMPLES = 40 };

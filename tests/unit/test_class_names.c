@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/dataset/class_names.h"
+#include "fs/data/dataset/class_names.h"
 #include "tests/unit/t.h"
 
 /* Splits a copy of so many bytes. */

@@ -5,8 +5,8 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "fs/cache/arena.h"
-#include "fs/cache/cold.h"
+#include "fs/data/cache/arena.h"
+#include "fs/data/cache/cold.h"
 #include "tests/unit/t.h"
 
 enum { MIB = 1 << 20, KIB = 1 << 10 };

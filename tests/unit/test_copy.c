@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
-#include "fs/dataset/joined.h"
-#include "fs/writer/copy.h"
+#include "fs/data/dataset/joined.h"
+#include "fs/data/writer/copy.h"
 #include "tests/unit/made.h"
 
 /* Bytes of three pages; the second part begins where no page does. */

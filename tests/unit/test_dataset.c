@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "fs/dataset/value_file.h"
+#include "fs/data/dataset/value_file.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 40 };

@@ -6,7 +6,7 @@
 
 #include "fs/base/util/rng.h"
 #include "fs/base/util/thread.h"
-#include "fs/engine/engine.h"
+#include "fs/data/engine/engine.h"
 #include "tests/unit/gate.h"
 #include "tests/unit/made.h"
 

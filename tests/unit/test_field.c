@@ -4,7 +4,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/npy.h"
-#include "fs/dataset/field.h"
+#include "fs/data/dataset/field.h"
 #include "tests/unit/t.h"
 
 static void every_type_is_found_by_number_and_by_name(void)

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/cache/fill.h"
+#include "fs/data/cache/fill.h"
 #include "fs/source/object/open.h"
 #include "tests/unit/t.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/dataset/format.h"
+#include "fs/data/dataset/format.h"
 #include "tests/unit/t.h"
 
 enum { PAGE = 4096, META = 24 + 1041 };

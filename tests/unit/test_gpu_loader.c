@@ -12,7 +12,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
 #include "fs/base/util/thread.h"
-#include "fs/writer/writer.h"
+#include "fs/data/writer/writer.h"
 #include "tests/unit/gpu.h"
 
 enum {

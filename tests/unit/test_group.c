@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/dataset/group.h"
+#include "fs/data/dataset/group.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "fs/writer/writer.h"
+#include "fs/data/writer/writer.h"
 #include "tests/unit/t.h"
 
 static const struct writer_field fields[] = {

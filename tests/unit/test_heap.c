@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/base/util/rng.h"
-#include "fs/cache/heap.h"
+#include "fs/data/cache/heap.h"
 #include "tests/unit/t.h"
 
 enum { N = 2000 };

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/dataset/joined.h"
-#include "fs/writer/writer.h"
+#include "fs/data/dataset/joined.h"
+#include "fs/data/writer/writer.h"
 #include "tests/unit/t.h"
 
 enum { PAGE = 2 << 20 };

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/writer/labels.h"
+#include "fs/data/writer/labels.h"
 #include "tests/unit/t.h"
 
 static struct class_names names_of(const char **names, uint64_t num)

@@ -4,7 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/engine/line.h"
+#include "fs/data/engine/line.h"
 #include "tests/unit/t.h"
 
 /* The clock, so many seconds later. */

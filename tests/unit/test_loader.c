@@ -9,7 +9,7 @@
 
 #include "beton/loader.h"
 #include "fs/base/util/rng.h"
-#include "fs/writer/writer.h"
+#include "fs/data/writer/writer.h"
 #include "tests/unit/t.h"
 
 enum { SAMPLES = 40, BATCH = 4, STEPS = SAMPLES / BATCH };

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "beton/loader.h"
-#include "fs/writer/writer.h"
+#include "fs/data/writer/writer.h"
 #include "tests/unit/t.h"
 
 enum { DEADLINE_S = 30, SAMPLES = 512, BYTES = 20000, LIMIT_NS = 2000000000 };

@@ -5,8 +5,8 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/name.h"
 #include "fs/base/util/rng.h"
-#include "fs/dataset/field_names.h"
-#include "fs/dataset/format.h"
+#include "fs/data/dataset/field_names.h"
+#include "fs/data/dataset/format.h"
 #include "fs/mount/dataset_names.h"
 #include "tests/unit/t.h"
 

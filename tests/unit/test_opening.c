@@ -2,9 +2,9 @@
 /* How often a reader of a remote dataset waits for the link. */
 #include "fs/base/memory/budget.h"
 #include "fs/base/util/rng.h"
-#include "fs/dataset/group.h"
-#include "fs/engine/batch.h"
-#include "fs/engine/engine.h"
+#include "fs/data/dataset/group.h"
+#include "fs/data/engine/batch.h"
+#include "fs/data/engine/engine.h"
 #include "fs/source/object/open.h"
 #include "fs/source/object/tables.h"
 #include "tests/unit/far.h"

@@ -4,7 +4,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "fs/writer/pages.h"
+#include "fs/data/writer/pages.h"
 #include "tests/unit/t.h"
 
 enum { SIZE = 24 << 20, ALIGN = 4096, PAGE = 8 << 20 };

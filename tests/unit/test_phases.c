@@ -9,7 +9,7 @@
 #include "beton/loader.h"
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "fs/writer/writer.h"
+#include "fs/data/writer/writer.h"
 #include "loader/pipeline/phases.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/engine/plan.h"
+#include "fs/data/engine/plan.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 1000, BATCH = 10, BATCHES = SAMPLES / BATCH };

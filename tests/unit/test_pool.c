@@ -14,7 +14,7 @@
 #include "fs/base/memory/budget.h"
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "fs/engine/pool.h"
+#include "fs/data/engine/pool.h"
 #include "tests/unit/t.h"
 #include "tests/unit/vm_flags.h"
 

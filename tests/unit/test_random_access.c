@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "beton/dataset.h"
-#include "fs/writer/writer.h"
+#include "fs/data/writer/writer.h"
 #include "loader/codec/codec.h"
 #include "tests/unit/crafted.h"
 #include "tests/unit/t.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/engine/reader.h"
+#include "fs/data/engine/reader.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 1000, BATCH = 10, BATCHES = SAMPLES / BATCH };

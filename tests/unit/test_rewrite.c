@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 
 #include "fs/base/util/cleanup.h"
-#include "fs/writer/rewrite.h"
+#include "fs/data/writer/rewrite.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 500, THREADS = 6, LARGE = 1800 << 10 };

@@ -33,7 +33,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/thread.h"
-#include "fs/engine/pool.h"
+#include "fs/data/engine/pool.h"
 #include "fs/mount/sandbox.h"
 #include "fs/mount/sandbox_calls.h"
 #include "tests/unit/t.h"
@@ -286,7 +286,7 @@ static void threads_can_be_canceled(void)
 	CHECK(!pthread_join(thread, &result) && result == PTHREAD_CANCELED);
 }
 
-/* Memory is made as in fs/engine, and in a way that can be shared with
+/* Memory is made as in fs/data/engine, and in a way that can be shared with
    loaders. */
 static void memory_is_made_and_shared(void)
 {

@@ -11,8 +11,8 @@
 #include "fs/base/memory/budget.h"
 #include "fs/base/util/clock.h"
 #include "fs/base/util/rng.h"
-#include "fs/engine/pool.h"
-#include "fs/engine/slot.h"
+#include "fs/data/engine/pool.h"
+#include "fs/data/engine/slot.h"
 #include "tests/unit/t.h"
 
 /* The clock, so many seconds later. */

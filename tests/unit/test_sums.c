@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/dataset/sums.h"
+#include "fs/data/dataset/sums.h"
 #include "fs/source/object/open.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/engine/team.h"
+#include "fs/data/engine/team.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/dataset/verify.h"
+#include "fs/data/dataset/verify.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sys/stat.h>
 
 #include "fs/base/util/rng.h"
-#include "fs/dataset/joined.h"
-#include "fs/dataset/sums.h"
+#include "fs/data/dataset/joined.h"
+#include "fs/data/dataset/sums.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 9000, ALIGN = SOURCE_ALIGN };

@@ -11,7 +11,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/writer/writer.h"
+#include "fs/data/writer/writer.h"
 #include "tests/unit/t.h"
 
 enum { PAGE = 2 << 20, HEADER = 24, DESCRIPTOR = 1041 };

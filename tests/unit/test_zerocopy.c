@@ -17,7 +17,7 @@
 #include "fs/base/memory/budget.h"
 #include "fs/base/order/spec_text.h"
 #include "fs/base/util/rng.h"
-#include "fs/engine/zerocopy_message.h"
+#include "fs/data/wire/zerocopy_message.h"
 #include "fs/zerocopy/peer.h"
 #include "loader/feed/zerocopy_client.h"
 #include "tests/unit/daemon_end.h"

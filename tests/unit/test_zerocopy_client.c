@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fs/engine/zerocopy_message.h"
+#include "fs/data/wire/zerocopy_message.h"
 #include "loader/util/cancel.h"
 #include "tests/unit/t.h"
 

@@ -14,7 +14,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/name.h"
 #include "fs/base/util/npy.h"
-#include "fs/dataset/joined.h"
+#include "fs/data/dataset/joined.h"
 #include "fs/source/local/options.h"
 #include "fs/source/net/url.h"
 #include "loader/tools/beton/command.h"

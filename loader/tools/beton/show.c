@@ -10,7 +10,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/dataset/field.h"
+#include "fs/data/dataset/field.h"
 #include "fs/source/net/url.h"
 #include "loader/feed/batch_view.h"
 #include "loader/tools/beton/command.h"

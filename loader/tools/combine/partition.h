@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/dataset/dataset.h"
-#include "fs/dataset/group.h"
+#include "fs/data/dataset/dataset.h"
+#include "fs/data/dataset/group.h"
 
 enum { PARTITION_MAX = 32768, PARTITION_SHARES_MAX = 64 };
 

@@ -3,7 +3,7 @@
 #ifndef LOADER_TOOLS_COMBINE_SPLIT_H
 #define LOADER_TOOLS_COMBINE_SPLIT_H
 
-#include "fs/dataset/dataset.h"
+#include "fs/data/dataset/dataset.h"
 #include "loader/tools/combine/outputs.h"
 #include "loader/tools/combine/partition.h"
 

@@ -6,7 +6,7 @@
 #ifndef LOADER_TOOLS_FSCK_CHECK_H
 #define LOADER_TOOLS_FSCK_CHECK_H
 
-#include "fs/dataset/format.h"
+#include "fs/data/dataset/format.h"
 
 enum severity {
 	SEVERITY_ERROR,	 /* a rule is broken */

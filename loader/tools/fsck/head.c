@@ -7,8 +7,8 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/dataset/custom_field.h"
-#include "fs/dataset/field_names.h"
+#include "fs/data/dataset/custom_field.h"
+#include "fs/data/dataset/field_names.h"
 
 typedef unsigned long long ull;
 

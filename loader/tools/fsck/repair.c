@@ -6,10 +6,10 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/dataset/dataset.h"
-#include "fs/writer/copy.h"
-#include "fs/writer/rewrite.h"
-#include "fs/writer/writer.h"
+#include "fs/data/dataset/dataset.h"
+#include "fs/data/writer/copy.h"
+#include "fs/data/writer/rewrite.h"
+#include "fs/data/writer/writer.h"
 
 enum { PAGE_SIZE_MIN = 2 << 20 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/dataset/alloc_table.h"
+#include "fs/data/dataset/alloc_table.h"
 
 typedef unsigned long long ull;
 
@@ -180,7 +180,7 @@ static void on_entry(struct scan *s, uint64_t i, const uint8_t *row)
 		s->fns->entry(s->fns->arg, &e);
 }
 
-/* Limits of readers (fs/dataset/alloc_table.h). */
+/* Limits of readers (fs/data/dataset/alloc_table.h). */
 static void check_order(struct scan *s)
 {
 	const struct format *f = &s->t->format;

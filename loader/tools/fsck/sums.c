@@ -9,8 +9,8 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/crc32c.h"
-#include "fs/dataset/dataset.h"
-#include "fs/dataset/sums.h"
+#include "fs/data/dataset/dataset.h"
+#include "fs/data/dataset/sums.h"
 #include "loader/tools/fsck/scan.h"
 
 typedef unsigned long long ull;

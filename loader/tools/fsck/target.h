@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "fs/dataset/format.h"
+#include "fs/data/dataset/format.h"
 #include "fs/source/object/open.h"
 #include "loader/tools/fsck/report.h"
 

@@ -8,7 +8,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/dataset/joined.h"
+#include "fs/data/dataset/joined.h"
 #include "fs/source/net/url.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/util/read_file.h"

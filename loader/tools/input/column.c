@@ -9,7 +9,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/dataset/class_names.h"
+#include "fs/data/dataset/class_names.h"
 #include "loader/tools/input/convert.h"
 #include "loader/tools/picture/picture.h"
 #include "loader/util/utf8.h"

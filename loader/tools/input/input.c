@@ -10,7 +10,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/suggest.h"
-#include "fs/dataset/field.h"
+#include "fs/data/dataset/field.h"
 
 void input_close(struct input *in)
 {

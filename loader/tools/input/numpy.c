@@ -16,7 +16,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/npy.h"
-#include "fs/dataset/field.h"
+#include "fs/data/dataset/field.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/tools/input/parts.h"
 #include "loader/util/utf8.h"

@@ -15,7 +15,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/npy.h"
-#include "fs/dataset/field.h"
+#include "fs/data/dataset/field.h"
 #include "loader/tools/formats/tar.h"
 #include "loader/tools/input/convert.h"
 #include "loader/tools/input/kinds.h"

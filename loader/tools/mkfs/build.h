@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-#include "fs/writer/append.h"
+#include "fs/data/writer/append.h"
 #include "loader/tools/mkfs/mapping.h"
 #include "loader/tools/mkfs/options.h"
 #include "loader/tools/mkfs/selection.h"

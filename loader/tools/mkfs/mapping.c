@@ -8,7 +8,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/dataset/class_names.h"
+#include "fs/data/dataset/class_names.h"
 #include "loader/tools/mkfs/survey.h"
 
 /* A value under way: of field `field` of the sample at position `number`. */

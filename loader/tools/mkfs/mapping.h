@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 #include "fs/base/util/log.h"
-#include "fs/dataset/field.h"
-#include "fs/writer/schema.h"
+#include "fs/data/dataset/field.h"
+#include "fs/data/writer/schema.h"
 #include "loader/tools/input/input.h"
 #include "loader/tools/mkfs/encode.h"
 

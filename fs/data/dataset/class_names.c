@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/data/dataset/class_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/base/util/bytes.h"
+
+static const uint8_t mark[8] = "betoncls";
+
+struct class_names_place class_names_parse(const uint8_t *args)
+{
+	if (memcmp(args, mark, sizeof(mark)))
+		return (struct class_names_place){ .size = 0 };
+	return (struct class_names_place){ load64(args + 8), load64(args + 16),
+					   load64(args + 24) };
+}
+
+void class_names_put(const struct class_names_place *place, uint8_t *args)
+{
+	memcpy(args, mark, sizeof(mark));
+	store64(args + 8, place->off);
+	store64(args + 16, place->size);
+	store64(args + 24, place->num);
+}
+
+/* --- UTF-8 --- */
+
+/* Number of bytes that follow the first byte of a character, by the leading one
+   bits of that byte. -1: no character begins so. */
+static int more_bytes(uint8_t first)
+{
+	if (first < 0x80)
+		return first >= 0x20 && first != 0x7f ? 0 : -1;
+	if (first >= 0xc2 && first < 0xe0)
+		return 1;
+	if (first >= 0xe0 && first < 0xf0)
+		return 2;
+	return first >= 0xf0 && first < 0xf5 ? 3 : -1;
+}
+
+/* Returns whether a character may be printed: no overlong form, no surrogate,
+   not past the last code point, and no control character of Latin-1. */
+static bool is_allowed(uint8_t first, uint8_t second)
+{
+	switch (first) {
+	case 0xc2:
+		return second >= 0xa0;
+	case 0xe0:
+		return second >= 0xa0;
+	case 0xed:
+		return second < 0xa0;
+	case 0xf0:
+		return second >= 0x90;
+	case 0xf4:
+		return second < 0x90;
+	default:
+		return true;
+	}
+}
+
+/* Returns the bytes of the character at a string, 0 if it cannot be printed. */
+static size_t shown_size(const char *s)
+{
+	const uint8_t *c = (const uint8_t *)s;
+	int more = more_bytes(*c);
+
+	for (int i = 1; i <= more; i++) {
+		if ((c[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	if (more > 0 && !is_allowed(c[0], c[1]))
+		return 0;
+	return (size_t)(more + 1);
+}
+
+static bool is_shown(const char *name)
+{
+	size_t n;
+
+	if (!*name)
+		return false;
+	for (; *name; name += n) {
+		n = shown_size(name);
+		if (!n)
+			return false;
+	}
+	return true;
+}
+
+/* --- names and text --- */
+
+static bool split_text(struct class_names *c, uint64_t size)
+{
+	const char *at = c->text, *end = c->text + size;
+
+	for (uint64_t i = 0; i < c->num; i++) {
+		if (at == end || !is_shown(at))
+			return false;
+		c->names[i] = at;
+		at += strlen(at) + 1;
+	}
+	return at == end;
+}
+
+bool class_names_split(char *text, const struct class_names_place *place,
+		       struct class_names **out)
+{
+	struct class_names *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		free(text);
+		return false;
+	}
+	c->text = text;
+	c->num = place->num;
+	/* A name and its NUL take two bytes at least. */
+	if (place->num && place->num <= place->size / 2 &&
+	    !text[place->size - 1])
+		c->names = calloc(place->num, sizeof(*c->names));
+	if (!c->names || !split_text(c, place->size)) {
+		class_names_free(c);
+		return false;
+	}
+	*out = c;
+	return true;
+}
+
+static char *put_name(char *to, const char *name)
+{
+	size_t n;
+
+	if (!*name)
+		*to++ = '?';
+	for (; *name; name += n ? n : 1) {
+		n = shown_size(name);
+		if (n)
+			to = (char *)mempcpy(to, name, n);
+		else
+			*to++ = '?';
+	}
+	*to++ = '\0';
+	return to;
+}
+
+char *class_names_join(const char *const *names, size_t num, uint64_t *size)
+{
+	size_t most = 0;
+	char *text, *end;
+
+	for (size_t i = 0; i < num; i++)
+		most += max_u64(strlen(names[i]), 1) + 1;
+	text = malloc(most + 1);
+	end = text;
+	for (size_t i = 0; text && i < num; i++)
+		end = put_name(end, names[i]);
+	*size = text ? (uint64_t)(end - text) : 0;
+	return text;
+}
+
+const char *class_name(const struct class_names *c, int64_t value)
+{
+	return c && value >= 0 && (uint64_t)value < c->num ? c->names[value]
+							   : NULL;
+}
+
+void class_names_free(struct class_names *c)
+{
+	if (!c)
+		return;
+	free(c->names);
+	free(c->text);
+	free(c);
+}
