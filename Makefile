@@ -98,7 +98,7 @@ lib_src    := $(call in,fs/base/util fs/base/files fs/base/memory fs/base/metric
 isa_src    := $(call in,$(shell find loader -name isa))
 ops_src    := $(call in,loader/ops)
 # The programs. The linker takes only the objects that each one refers to.
-prog_src   := $(call in,fs/namespace fs/zerocopy fs/fuse fs/mount \
+prog_src   := $(call in,fs/mount/namespace fs/mount/zerocopy fs/mount/fuse fs/mount/daemon \
               $(addprefix loader/tools/,ui python machine picture formats input input/library combine mkfs fsck top doctor beton))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -168,7 +168,7 @@ $(lib): $(lib_objs)
 # object refers to.
 $(so) $(python_dir)/$(SONAME): $(lib_objs) loader/libbeton.map
 $(parts): $(call obj,$(prog_src))
-$(BUILD)/betonfs: $(call obj,fs/mount/betonfs.c) $(parts) $(lib)
+$(BUILD)/betonfs: $(call obj,fs/mount/daemon/betonfs.c) $(parts) $(lib)
 $(BUILD)/mkfs.beton $(python_mkfs): $(call obj,loader/tools/mkfs/mkfs.c) $(parts) $(lib)
 $(BUILD)/fsck.beton: $(call obj,loader/tools/fsck/fsck.c) $(parts) $(lib)
 $(BUILD)/beton: $(call obj,loader/tools/beton/beton.c) $(parts) $(lib)
@@ -177,7 +177,7 @@ $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 
 $(call obj,$(call in,fs/source/net)): private CPPFLAGS += $(curl_cflags)
-$(call obj,$(call in,fs/fuse fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
+$(call obj,$(call in,fs/mount/fuse fs/mount/daemon)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(call in,loader/tools/picture loader/tools/input loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(found_cflags)
 
 fuzz_libs = $(base_libs) $(call pkg,--libs,libpng zlib) $(found_libs)

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "fs/base/metrics/jobs.h"
-#include "fs/namespace/ns.h"
+#include "fs/mount/namespace/ns.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/made.h"
 

@@ -76,8 +76,8 @@ has loader/tools/beton/beton.1 Fl 'commands help version quiet verbose storage-o
 has_only loader/tools/beton/beton.1 Fl "commands $common $every"
 same loader/tools/mkfs/mkfs.beton.8 Fl "$("$build/mkfs.beton" --options)"
 same loader/tools/fsck/fsck.beton.8 Fl "$("$build/fsck.beton" --options)"
-same fs/mount/betonfs.8 Cm "$("$build/betonfs" --options)"
-has fs/mount/betonfs.8 Fl 'help version options quiet verbose'
+same fs/mount/daemon/betonfs.8 Cm "$("$build/betonfs" --options)"
+has fs/mount/daemon/betonfs.8 Fl 'help version options quiet verbose'
 for op in loader/ops/*.c; do
     name=$(basename "$op" .c)
     grep -q "^\.It Cm $name\b" loader/ops/beton-operations.7 ||

@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 
 #include "fs/data/wire/zerocopy_message.h"
-#include "fs/zerocopy/connection.h"
-#include "fs/zerocopy/request.h"
+#include "fs/mount/zerocopy/connection.h"
+#include "fs/mount/zerocopy/request.h"
 #include "tests/unit/made.h"
 
 enum { DAEMON_END_SAMPLES = 96 };

@@ -7,7 +7,7 @@
 #include "fs/base/util/rng.h"
 #include "fs/data/dataset/field_names.h"
 #include "fs/data/dataset/format.h"
-#include "fs/mount/dataset_names.h"
+#include "fs/mount/daemon/dataset_names.h"
 #include "tests/unit/t.h"
 
 static const char *stem_of(const char *name)

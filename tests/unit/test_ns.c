@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/namespace/ns.h"
+#include "fs/mount/namespace/ns.h"
 
 #include <string.h>
 

@@ -15,7 +15,7 @@ static void *table_malloc(size_t size)
 }
 
 #define uthash_malloc(size) table_malloc(size)
-#include "fs/namespace/streams.c"
+#include "fs/mount/namespace/streams.c"
 
 #include <malloc.h>
 #include <pthread.h>

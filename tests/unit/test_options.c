@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/mount/options.h"
+#include "fs/mount/daemon/options.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -7,7 +7,7 @@
 
 #include "fs/base/order/order.h"
 #include "fs/base/util/bytes.h"
-#include "fs/mount/option_text.h"
+#include "fs/mount/daemon/option_text.h"
 #include "tests/unit/t.h"
 
 enum { WORDS_MAX = 16 };

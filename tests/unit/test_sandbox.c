@@ -34,8 +34,8 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/thread.h"
 #include "fs/data/engine/pool.h"
-#include "fs/mount/sandbox.h"
-#include "fs/mount/sandbox_calls.h"
+#include "fs/mount/daemon/sandbox.h"
+#include "fs/mount/daemon/sandbox_calls.h"
 #include "tests/unit/t.h"
 
 static char path[] = "/tmp/test_sandbox_XXXXXX";

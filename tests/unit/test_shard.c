@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/namespace/shard_layout.h"
+#include "fs/mount/namespace/shard_layout.h"
 
 #include "fs/base/util/cleanup.h"
 #include "tests/unit/made.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/namespace/stats.h"
+#include "fs/mount/namespace/stats.h"
 
 #include <jansson.h>
 #include <sched.h>

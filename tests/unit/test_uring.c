@@ -10,7 +10,7 @@
 
 static long fake_syscall(long number, ...);
 #define syscall fake_syscall
-#include "fs/fuse/uring.c"
+#include "fs/mount/fuse/uring.c"
 #undef syscall
 
 #include <fcntl.h>

@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "fs/base/util/thread.h"
-#include "fs/fuse/uring.h"
-#include "fs/fuse/workers.h"
+#include "fs/mount/fuse/uring.h"
+#include "fs/mount/fuse/workers.h"
 #include "tests/unit/t.h"
 
 enum { PRODUCERS = 4, ENTRIES = 16, ROUNDS = 500, THREADS = 8, IDLE = 2 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's end of the zero-copy delivery, with the loader's and with a rude
  * one. */
-#include "fs/zerocopy/zerocopy.h"
+#include "fs/mount/zerocopy/zerocopy.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@
 #include "fs/base/order/spec_text.h"
 #include "fs/base/util/rng.h"
 #include "fs/data/wire/zerocopy_message.h"
-#include "fs/zerocopy/peer.h"
+#include "fs/mount/zerocopy/peer.h"
 #include "loader/feed/zerocopy_client.h"
 #include "tests/unit/daemon_end.h"
 #include "tests/unit/gate.h"

@@ -241,7 +241,7 @@ static uint64_t part_of(const struct piece *p)
 /*
  * Charges unused memory to the users whose processes still map it, because it
  * cannot hold batches of other sizes or for other readers. Only unused memory
- * is charged here; fs/zerocopy charges memory in use to its holder.
+ * is charged here; fs/mount/zerocopy charges memory in use to its holder.
  */
 static void pin_unused(const struct pool *pool, struct piece *p)
 {
