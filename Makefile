@@ -91,7 +91,7 @@ in = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 lib_src    := $(call in,fs/base/util fs/base/files fs/base/memory fs/base/metrics fs/base/order fs/base/settings \
               fs/source/net fs/source/keys fs/source/pacing fs/source/upload fs/source/tier fs/source/local fs/source/object \
               fs/data/dataset fs/data/writer fs/data/cache fs/data/engine fs/data/wire loader loader/util \
-              loader/jpeg loader/codec loader/resize loader/pixels \
+              loader/image/jpeg loader/image/codec loader/image/resize loader/image/pixels \
               loader/policy loader/list loader/text loader/graph loader/grid loader/ops \
               loader/jit loader/feed loader/pipeline loader/gpu loader/run loader/link)
 # Directories named isa/ are compiled once for each instruction set.
@@ -280,9 +280,9 @@ kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 # Operations on whole images are loops over their pixels, too.
 $(call obj,$(ops_src) $(call in,loader/grid)): private ALL_CFLAGS += $(kernel_flags)
 # The generator is linked with the code for pipelines, and needs no kernels.
-generator_src := $(call in,fs/base/util fs/base/files loader/util loader/resize loader/pixels \
+generator_src := $(call in,fs/base/util fs/base/files loader/util loader/image/resize loader/image/pixels \
                  loader/policy loader/list loader/text loader/graph loader/grid loader/ops loader/jit)
-generator_isa := $(foreach i,$(isas),$(patsubst %.c,$(BUILD)/kernels/$i/%.o,$(call in,loader/pixels/isa)))
+generator_isa := $(foreach i,$(isas),$(patsubst %.c,$(BUILD)/kernels/$i/%.o,$(call in,loader/image/pixels/isa)))
 $(BUILD)/generator.a: $(call obj,$(generator_src)) $(generator_isa)
 $(BUILD)/prebuild: $(call obj,loader/jit/prebuild/prebuild.c) $(BUILD)/generator.a
 	$(call progress,LD)

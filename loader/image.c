@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "fs/base/util/float_mode.h"
-#include "loader/codec/codec.h"
-#include "loader/resize/resample.h"
+#include "loader/image/codec/codec.h"
+#include "loader/image/resize/resample.h"
 
 static struct image image_of(const struct beton_image *from)
 {

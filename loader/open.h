@@ -18,7 +18,7 @@
 #include "fs/base/util/log.h"
 #include "loader/feed/feed.h"
 #include "loader/feed/synthetic_text.h"
-#include "loader/jpeg/entry_store.h"
+#include "loader/image/jpeg/entry_store.h"
 #include "loader/link/wire.h"
 #include "loader/pipeline/phases.h"
 #include "loader/run/callback.h"

@@ -12,9 +12,9 @@
 #include "fs/base/util/float_mode.h"
 #include "fs/data/writer/append.h"
 #include "fs/data/writer/merge.h"
-#include "loader/codec/codec.h"
-#include "loader/codec/marker.h"
-#include "loader/resize/resample.h"
+#include "loader/image/codec/codec.h"
+#include "loader/image/codec/marker.h"
+#include "loader/image/resize/resample.h"
 #include "loader/sized.h"
 
 enum {

@@ -23,8 +23,8 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "loader/jpeg/baseline.h"
-#include "loader/jpeg/entry_index.h"
+#include "loader/image/jpeg/baseline.h"
+#include "loader/image/jpeg/entry_index.h"
 
 /* Room for 16 rows of three planes of any width, or 4 of RGB. */
 enum { PASSES_MAX = 1000, TRIES = 10, ROW = 1 << 17, ROOM = 48 * ROW };

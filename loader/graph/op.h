@@ -22,10 +22,10 @@
 #include "beton/batch.h"
 #include "loader/graph/crop.h"
 #include "loader/graph/dtype.h"
+#include "loader/image/pixels/warp.h"
+#include "loader/image/resize/resample.h"
 #include "loader/list/move.h"
-#include "loader/pixels/warp.h"
 #include "loader/policy/policy.h"
-#include "loader/resize/resample.h"
 #include "loader/util/image.h"
 
 enum op_kind {

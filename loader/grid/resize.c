@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/resize/axis.h"
+#include "loader/image/resize/axis.h"
 #include "loader/util/scratch.h"
 
 /*

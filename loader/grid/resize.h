@@ -3,7 +3,7 @@
  * Resizes a grid. The results are defined to the bit (beton-grids(7)):
  *
  *   uint8     Each channel gets the bits that an 8-bit RGB image gets
- *             (loader/resize/resample.h).
+ *             (loader/image/resize/resample.h).
  *   others    The same weights in float32, values converted to float32 before
  *             and back after both passes: across first, sums from the left,
  *             each product rounded. Whole numbers are limited to their range.

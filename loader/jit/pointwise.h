@@ -14,8 +14,8 @@
 #include <stdbool.h>
 
 #include "loader/graph/graph.h"
+#include "loader/image/pixels/byte_map.h"
 #include "loader/jit/isa.h"
-#include "loader/pixels/byte_map.h"
 #include "loader/util/image.h"
 
 enum { POINTWISE_CHANNELS = IMAGE_CHANNELS, POINTWISE_VALUES = 256 };

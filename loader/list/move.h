@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "loader/pixels/warp.h"
+#include "loader/image/pixels/warp.h"
 #include "loader/util/image.h"
 
 /* From an image to its successor: x' = (m[0] x + m[1] y + m[2]) / w,

@@ -2,8 +2,8 @@
 #include "loader/graph/op.h"
 
 #include "fs/base/util/bytes.h"
-#include "loader/pixels/enhance.h"
-#include "loader/pixels/hue.h"
+#include "loader/image/pixels/enhance.h"
+#include "loader/image/pixels/hue.h"
 #include "loader/util/exact_math.h"
 
 enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, P, GROUP, LIKE, STEPS = 4 };

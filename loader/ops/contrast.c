@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/graph/op.h"
-#include "loader/pixels/enhance.h"
+#include "loader/image/pixels/enhance.h"
 
 enum { MAGNITUDE, P, VALUES = 256 };
 

@@ -2,7 +2,7 @@
 #include "loader/graph/op.h"
 
 #include "loader/grid/warp.h"
-#include "loader/pixels/field.h"
+#include "loader/image/pixels/field.h"
 
 enum { ALPHA, SIGMA, P, INTERPOLATION, FILL, GROUP, LABEL };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/graph/op.h"
 
-#include "loader/pixels/blur.h"
+#include "loader/image/pixels/blur.h"
 
 enum { SIZE, SIGMA, P };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "loader/grid/grid.h"
-#include "loader/pixels/edge.h"
+#include "loader/image/pixels/edge.h"
 
 enum { PADDING, MODE, FILL, LABEL };
 

@@ -10,7 +10,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "loader/grid/grid.h"
-#include "loader/pixels/edge.h"
+#include "loader/image/pixels/edge.h"
 
 enum { SIZE, PADDING, PAD_IF_NEEDED, FILL, MODE, GROUP, LABEL };
 

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "loader/jpeg/baseline.h"
+#include "loader/image/jpeg/baseline.h"
 #include "loader/util/image.h"
 
 /* The samples follow the struct. */

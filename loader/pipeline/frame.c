@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/jpeg/baseline.h"
-#include "loader/jpeg/entry_index.h"
-#include "loader/jpeg/entry_store.h"
-#include "loader/jpeg/upsample.h"
+#include "loader/image/jpeg/baseline.h"
+#include "loader/image/jpeg/entry_index.h"
+#include "loader/image/jpeg/entry_store.h"
+#include "loader/image/jpeg/upsample.h"
+#include "loader/image/resize/planar.h"
 #include "loader/pipeline/scanlines.h"
-#include "loader/resize/planar.h"
 #include "loader/util/scratch.h"
 #include "loader/util/stages.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/codec/codec.h"
-#include "loader/codec/png.h"
-#include "loader/jpeg/baseline.h"
+#include "loader/image/codec/codec.h"
+#include "loader/image/codec/png.h"
+#include "loader/image/jpeg/baseline.h"
 #include "loader/pipeline/frame.h"
 #include "loader/pipeline/image_list.h"
 #include "loader/util/gray.h"

@@ -6,8 +6,8 @@
 #ifndef LOADER_PIPELINE_NESTED_H
 #define LOADER_PIPELINE_NESTED_H
 
+#include "loader/image/pixels/byte_map.h"
 #include "loader/pipeline/worker_job.h"
-#include "loader/pixels/byte_map.h"
 #include "loader/util/image.h"
 #include "loader/util/scratch.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/codec/codec.h"
-#include "loader/jpeg/upsample.h"
+#include "loader/image/codec/codec.h"
+#include "loader/image/jpeg/upsample.h"
 #include "loader/util/scratch.h"
 #include "loader/util/stages.h"
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/jpeg/baseline.h"
+#include "loader/image/jpeg/baseline.h"
 #include "loader/util/image.h"
 
 struct scanlines;

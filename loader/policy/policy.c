@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/pixels/enhance.h"
+#include "loader/image/pixels/enhance.h"
 #include "loader/util/exact_math.h"
 
 /* --- magnitudes --- */

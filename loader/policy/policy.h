@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "loader/pixels/warp.h"
+#include "loader/image/pixels/warp.h"
 #include "loader/util/image.h"
 
 enum policy_kind {

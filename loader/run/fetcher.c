@@ -5,7 +5,7 @@
 
 #include "fs/base/metrics/rank_figures.h"
 #include "fs/base/util/thread.h"
-#include "loader/jpeg/entry_store.h"
+#include "loader/image/jpeg/entry_store.h"
 #include "loader/run/makers.h"
 #include "loader/run/named.h"
 #include "loader/run/residence.h"

@@ -36,8 +36,8 @@ def plant(tree, file, line):
 @pytest.mark.parametrize("file, header, why", [
     ("fs/base/util/log.c", "fs/data/engine/engine.h", "points back up"),
     ("fs/data/engine/plan.h", "loader/feed/feed.h", "points back up"),
-    ("loader/jpeg/idct.c", "loader/graph/graph.h", "points back up"),
-    ("loader/resize/rows.c", "loader/codec/codec.h", "points back up"),
+    ("loader/image/jpeg/idct.c", "loader/graph/graph.h", "points back up"),
+    ("loader/image/resize/rows.c", "loader/image/codec/codec.h", "points back up"),
     ("loader/run/ring.c", "loader/tools/ui/html.h", "points back up"),
     ("loader/feed/feed.c", "fs/mount/namespace/ns.h", "is closed to loader/"),
     ("loader/tools/top/draw.c", "fs/mount/daemon/options.h", "is closed to loader/"),
@@ -61,7 +61,7 @@ def test_a_face_can_be_for_one_directory_alone(tree):
 
 @pytest.mark.parametrize("file, header", [
     ("fs/data/cache/arena.c", "fuse_lowlevel.h"),
-    ("loader/jpeg/entropy.c", "jpeglib.h"),
+    ("loader/image/jpeg/entropy.c", "jpeglib.h"),
     ("loader/pipeline/frame.c", "dlfcn.h"),
 ])
 def test_a_reserved_header_is_refused(tree, file, header):

@@ -25,7 +25,7 @@ BLOCKS = {
                                         "EXAMPLES"],
     "loader/ops/beton-operations.7": [],
     "loader/ops/beton-ffcv.7": [],
-    "loader/resize/beton-resize.7": ["SYNOPSIS"],
+    "loader/image/resize/beton-resize.7": ["SYNOPSIS"],
     "loader/grid/beton-grids.7": ["SYNOPSIS", "FRAMES"],
     "loader/list/beton-lists.7": ["SYNOPSIS", "BOXES AND POINTS"],
     "loader/pipeline/beton-image-cache.7": ["SYNOPSIS"],
@@ -36,7 +36,7 @@ BLOCKS = {
 BY_LINE = {("loader/grid/beton-grids.7", "SYNOPSIS"),
            ("loader/grid/beton-grids.7", "FRAMES"),
            ("loader/list/beton-lists.7", "SYNOPSIS"),
-           ("loader/resize/beton-resize.7", "SYNOPSIS"),
+           ("loader/image/resize/beton-resize.7", "SYNOPSIS"),
            ("loader/pipeline/beton-image-cache.7", "SYNOPSIS")}
 
 

@@ -7,9 +7,9 @@
 #include <errno.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/jpeg/baseline.h"
-#include "loader/jpeg/entry_index.h"
-#include "loader/jpeg/entry_record.h"
+#include "loader/image/jpeg/baseline.h"
+#include "loader/image/jpeg/entry_index.h"
+#include "loader/image/jpeg/entry_record.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/planes.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/codec/codec.h"
+#include "loader/image/codec/codec.h"
 
 /* More pixels are right, and slow. */
 enum { PIXELS_MAX = 1 << 20, FILE_MAX = 1 << 20 };

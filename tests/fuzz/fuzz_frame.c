@@ -4,7 +4,7 @@
  * what exact gives, the others give too, and all but drafts give the same where
  * the whole image was kept. With -DFUZZ_MAIN a program that replays files.
  */
-#include "loader/codec/codec.h"
+#include "loader/image/codec/codec.h"
 #include "loader/pipeline/frame.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -40,9 +40,9 @@ LAYERS = """
     fs/mount/fuse
     fs/mount/daemon
     loader/util
-    loader/jpeg
-    loader/codec loader/resize loader/pixels loader/jpeg/isa
-    loader/resize/isa loader/pixels/isa
+    loader/image/jpeg
+    loader/image/codec loader/image/resize loader/image/pixels loader/image/jpeg/isa
+    loader/image/resize/isa loader/image/pixels/isa
     loader/policy loader/list loader/text
     loader/graph
     loader/grid
@@ -93,13 +93,13 @@ FACE = {
     "fs/mount/fuse": "fuse_ops transport",
     "fs/mount/daemon": "",
     "loader/util": "*",
-    "loader/jpeg": "baseline entry_index entry_store huffman_best upsample *>loader/jpeg",
-    "loader/jpeg/isa": "",
-    "loader/codec": "codec exif index marker png recode structure",
-    "loader/resize": "planar resample *>loader/resize axis>loader/grid",
-    "loader/resize/isa": "",
-    "loader/pixels": "blur byte_map edge enhance field hue place warp *>loader/pixels",
-    "loader/pixels/isa": "",
+    "loader/image/jpeg": "baseline entry_index entry_store huffman_best upsample *>loader/image/jpeg",
+    "loader/image/jpeg/isa": "",
+    "loader/image/codec": "codec exif index marker png recode structure",
+    "loader/image/resize": "planar resample *>loader/image/resize axis>loader/grid",
+    "loader/image/resize/isa": "",
+    "loader/image/pixels": "blur byte_map edge enhance field hue place warp *>loader/image/pixels",
+    "loader/image/pixels/isa": "",
     "loader/policy": "policy",
     "loader/list": "*",
     "loader/text": "diagnostic parse schedule token",
@@ -137,9 +137,9 @@ ONLY = {
     "fuse_opt.h": ["fs/mount/daemon/*"],
     "dlfcn.h": ["loader/jit/jit.c", "fs/base/util/library.c"],
     "link.h": ["fs/base/util/library.c"],
-    "jpeglib.h": ["loader/codec/*"],
+    "jpeglib.h": ["loader/image/codec/*"],
     "lz4.h": ["fs/data/cache/cold.c", "loader/tools/ui/features.c"],
-    "png.h": ["loader/codec/png.c", "loader/tools/picture/*"],
+    "png.h": ["loader/image/codec/png.c", "loader/tools/picture/*"],
     "webp/decode.h": ["loader/tools/picture/webp.c"],
     "tiffio.h": ["loader/tools/picture/tiff.c"],
     "libheif/heif.h": ["loader/tools/picture/heif.c"],
@@ -151,7 +151,7 @@ STRINGS = (".css.inc", ".html.inc")
 # Owners with a helper that needs the owner's struct: the only circles.
 PAIRS = [
     {"fs/data/engine/batch", "fs/data/engine/batch_place"},
-    {"loader/jpeg/idct", "loader/jpeg/idct_parts"},
+    {"loader/image/jpeg/idct", "loader/image/jpeg/idct_parts"},
 ]
 ROOMS_MAX = 16
 # A table with a file for each row.

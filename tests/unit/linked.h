@@ -22,7 +22,7 @@
 #include "fs/base/util/crc32c.h"
 #include "fs/base/util/rng.h"
 #include "fs/data/writer/writer.h"
-#include "loader/codec/codec.h"
+#include "loader/image/codec/codec.h"
 #include "tests/unit/t.h"
 
 enum {

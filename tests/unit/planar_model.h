@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_PLANAR_MODEL_H
 #define TESTS_UNIT_PLANAR_MODEL_H
 
-#include "loader/resize/planar_class.h"
+#include "loader/image/resize/planar_class.h"
 
 enum { ONE_BITS = FILTER_ONE_BITS };
 

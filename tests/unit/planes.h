@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planes of JPEGs by libjpeg-turbo: what loader/jpeg/baseline.h is compared
+/* Planes of JPEGs by libjpeg-turbo: what loader/image/jpeg/baseline.h is compared
  * with. */
 #ifndef TESTS_UNIT_PLANES_H
 #define TESTS_UNIT_PLANES_H
@@ -15,7 +15,7 @@
 
 #include <jerror.h>
 
-#include "loader/jpeg/baseline.h"
+#include "loader/image/jpeg/baseline.h"
 
 /* All of a JPEG, each plane with rows of its blocks' whole width. */
 struct planes {
@@ -37,7 +37,7 @@ static void planes_escape(j_common_ptr cinfo)
 	longjmp(((struct planes_error *)cinfo->err)->escape, 1);
 }
 
-/* As loader/codec/codec.c has it; a JPEG may lack its end marker. */
+/* As loader/image/codec/codec.c has it; a JPEG may lack its end marker. */
 static void planes_hear(j_common_ptr cinfo, int level)
 {
 	int code = cinfo->err->msg_code;

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "loader/resize/rows.h"
+#include "loader/image/resize/rows.h"
 
 /* The input pixel of tap k of output x. */
 static const uint8_t *model_pixel(const struct rows_across *a, uint32_t x,

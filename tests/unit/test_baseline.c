@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/jpeg/baseline.h"
+#include "loader/image/jpeg/baseline.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "loader/jpeg/entry_index.h"
+#include "loader/image/jpeg/entry_index.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/photos.h"

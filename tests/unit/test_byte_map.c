@@ -4,8 +4,8 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "loader/pixels/byte_map.h"
-#include "loader/pixels/loops.h"
+#include "loader/image/pixels/byte_map.h"
+#include "loader/image/pixels/loops.h"
 #include "tests/unit/t.h"
 
 enum { BYTES = 3 * 256 + 37, TRIES = 2000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/codec/codec.h"
+#include "loader/image/codec/codec.h"
 
 #include <errno.h>
 #include <stdio.h>

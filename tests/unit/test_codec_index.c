@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/codec/index.h"
+#include "loader/image/codec/index.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/jpeg/baseline.h"
+#include "loader/image/jpeg/baseline.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/t.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/codec/structure.h"
+#include "loader/image/codec/structure.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/t.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Crops with a record of entries: the same planes, or the same failure, as
    without it. */
-#include "loader/jpeg/entry_record.h"
+#include "loader/image/jpeg/entry_record.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/jpeg/baseline.h"
+#include "loader/image/jpeg/baseline.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/t.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/jpeg/entry_store.h"
+#include "loader/image/jpeg/entry_store.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/codec/index.h"
-#include "loader/jpeg/baseline.h"
-#include "loader/jpeg/entry_record.h"
+#include "loader/image/codec/index.h"
+#include "loader/image/jpeg/baseline.h"
+#include "loader/image/jpeg/entry_record.h"
 #include "loader/pipeline/pipeline.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/fields.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/codec/png.h"
 #include "loader/grid/resize.h"
+#include "loader/image/codec/png.h"
 #include "loader/pipeline/image_list.h"
 #include "t.h"
 

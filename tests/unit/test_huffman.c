@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/jpeg/huffman.h"
+#include "loader/image/jpeg/huffman.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/jpeg/huffman_best.h"
+#include "loader/image/jpeg/huffman_best.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/jpeg/idct.h"
+#include "loader/image/jpeg/idct.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,10 +5,10 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "loader/codec/codec.h"
 #include "loader/graph/dtype.h"
+#include "loader/image/codec/codec.h"
+#include "loader/image/resize/resample.h"
 #include "loader/pipeline/pipeline.h"
-#include "loader/resize/resample.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/t.h"

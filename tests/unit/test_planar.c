@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/resize/planar.h"
+#include "loader/image/resize/planar.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "loader/resize/filter.h"
+#include "loader/image/resize/filter.h"
 #include "tests/unit/planar_model.h"
 #include "tests/unit/t.h"
 

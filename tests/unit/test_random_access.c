@@ -7,7 +7,7 @@
 
 #include "beton/dataset.h"
 #include "fs/data/writer/writer.h"
-#include "loader/codec/codec.h"
+#include "loader/image/codec/codec.h"
 #include "tests/unit/crafted.h"
 #include "tests/unit/t.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/codec/recode.h"
+#include "loader/image/codec/recode.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/codec/codec.h"
-#include "loader/jpeg/baseline.h"
+#include "loader/image/codec/codec.h"
+#include "loader/image/jpeg/baseline.h"
 #include "tests/unit/arithmetic.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/jpegs.h"

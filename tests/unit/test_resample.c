@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/resize/resample.h"
+#include "loader/image/resize/resample.h"
 
 #include <stdbool.h>
 #include <stdint.h>

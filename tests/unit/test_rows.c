@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/resize/rows.h"
+#include "loader/image/resize/rows.h"
 
 #include <stdbool.h>
 #include <stdio.h>

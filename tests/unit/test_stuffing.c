@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/jpeg/stuffing.h"
+#include "loader/image/jpeg/stuffing.h"
 
 #include <stdlib.h>
 #include <string.h>

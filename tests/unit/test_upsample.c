@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/jpeg/upsample.h"
+#include "loader/image/jpeg/upsample.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "loader/codec/codec.h"
-#include "loader/jpeg/upsample_class.h"
+#include "loader/image/codec/codec.h"
+#include "loader/image/jpeg/upsample_class.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/t.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A part of a warped image has the pixels of the whole. */
-#include "loader/pixels/warp.h"
+#include "loader/image/pixels/warp.h"
 
 #include <string.h>
 

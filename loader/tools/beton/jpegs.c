@@ -8,8 +8,8 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "loader/codec/codec.h"
-#include "loader/jpeg/baseline.h"
+#include "loader/image/codec/codec.h"
+#include "loader/image/jpeg/baseline.h"
 
 enum { TABLE = 64, GRAY = 0, OTHER = JPEGS_SAMPLINGS - 1 };
 

@@ -17,7 +17,7 @@
 #include "fs/data/writer/output_open.h"
 #include "fs/data/writer/rewrite.h"
 #include "fs/data/writer/writer.h"
-#include "loader/codec/recode.h"
+#include "loader/image/codec/recode.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/jpegs.h"
 #include "loader/tools/ui/progress.h"

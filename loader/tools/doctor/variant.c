@@ -12,9 +12,9 @@
 #include "fs/data/dataset/joined.h"
 #include "fs/data/writer/rewrite.h"
 #include "fs/data/writer/writer.h"
-#include "loader/codec/codec.h"
-#include "loader/codec/recode.h"
-#include "loader/resize/resample.h"
+#include "loader/image/codec/codec.h"
+#include "loader/image/codec/recode.h"
+#include "loader/image/resize/resample.h"
 
 enum {
 	SIZE_MAX_READ = 96 << 20,

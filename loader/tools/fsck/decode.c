@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "loader/codec/codec.h"
-#include "loader/jpeg/baseline.h"
+#include "loader/image/codec/codec.h"
+#include "loader/image/jpeg/baseline.h"
 
 /* Larger images are decoded a few rows at a time. */
 enum { PLANES_MAX = 32 << 20 };

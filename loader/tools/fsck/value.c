@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/codec/structure.h"
+#include "loader/image/codec/structure.h"
 #include "loader/tools/fsck/json_text.h"
 #include "loader/util/array.h"
 

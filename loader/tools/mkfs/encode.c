@@ -8,9 +8,9 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "loader/codec/codec.h"
-#include "loader/codec/index.h"
-#include "loader/resize/resample.h"
+#include "loader/image/codec/codec.h"
+#include "loader/image/codec/index.h"
+#include "loader/image/resize/resample.h"
 #include "loader/tools/picture/picture.h"
 
 /* The largest page and so the largest value. */

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "loader/codec/png.h"
+#include "loader/image/codec/png.h"
 
 void mask_check(void *arg, struct made *made)
 {

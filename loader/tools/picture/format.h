@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 #include "fs/base/util/library.h"
-#include "loader/codec/codec.h"
-#include "loader/jpeg/baseline.h"
-#include "loader/jpeg/upsample.h"
+#include "loader/image/codec/codec.h"
+#include "loader/image/jpeg/baseline.h"
+#include "loader/image/jpeg/upsample.h"
 #include "loader/util/image.h"
 
 enum { PICTURE_MESSAGE_SIZE = 160 };

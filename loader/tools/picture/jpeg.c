@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/codec/exif.h"
-#include "loader/codec/marker.h"
+#include "loader/image/codec/exif.h"
+#include "loader/image/codec/marker.h"
 #include "loader/tools/picture/format.h"
 
 /* --- pixels -------------------------------------------------------------- */

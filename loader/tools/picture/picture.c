@@ -10,7 +10,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "loader/codec/exif.h"
+#include "loader/image/codec/exif.h"
 #include "loader/tools/picture/format.h"
 
 /* Memory beyond this size is freed after the image that needed it. */

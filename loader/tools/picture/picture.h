@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "loader/codec/codec.h"
+#include "loader/image/codec/codec.h"
 #include "loader/util/image.h"
 
 enum {
