@@ -93,7 +93,7 @@ lib_src    := $(call in,fs/base/util fs/base/files fs/base/memory fs/base/metric
               fs/data/dataset fs/data/writer fs/data/cache fs/data/engine fs/data/wire loader loader/util \
               loader/image/jpeg loader/image/codec loader/image/resize loader/image/pixels \
               loader/policy loader/list loader/text loader/graph loader/grid loader/ops \
-              loader/jit loader/feed loader/pipeline loader/gpu loader/run loader/link)
+              loader/run/jit loader/run/feed loader/run/transform loader/run/gpu loader/run/loop loader/run/link)
 # Directories named isa/ are compiled once for each instruction set.
 isa_src    := $(call in,$(shell find loader -name isa))
 ops_src    := $(call in,loader/ops)
@@ -159,7 +159,7 @@ python_suffix := $(shell $(PYTHON) -c 'import sysconfig as s; print(s.get_config
 python_src := $(sort $(wildcard $(python_tree)/src/*.c))
 python_files := $(patsubst $(python_tree)/betonfs/%,$(python_dir)/%,$(sort $(shell find $(python_tree)/betonfs -name '*.py' -o -name '*.pyi' -o -name py.typed)))
 python_objs := $(call obj,$(python_src))
-objs  := $(sort $(lib_objs) $(call obj,$(prog_src) $(unit_src) loader/jit/prebuild/prebuild.c contrib/bench/gpu.c) $(python_objs))
+objs  := $(sort $(lib_objs) $(call obj,$(prog_src) $(unit_src) loader/run/jit/prebuild/prebuild.c contrib/bench/gpu.c) $(python_objs))
 
 all: $(lib) $(so) $(progs) $(BUILD)/beton.pc $(BUILD)/betonfs@.service $(BUILD)/man/man3/stamp $(completions)
 
@@ -275,16 +275,16 @@ $(strings): $(BUILD)/%.inc: % Makefile
 $(call obj,$(prog_src)): | $(strings)
 
 # The code generator itself writes the kernels of the standard pipelines. The
-# flags are those of loader/jit/compiler.c.
+# flags are those of loader/run/jit/compiler.c.
 kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 # Operations on whole images are loops over their pixels, too.
 $(call obj,$(ops_src) $(call in,loader/grid)): private ALL_CFLAGS += $(kernel_flags)
 # The generator is linked with the code for pipelines, and needs no kernels.
 generator_src := $(call in,fs/base/util fs/base/files loader/util loader/image/resize loader/image/pixels \
-                 loader/policy loader/list loader/text loader/graph loader/grid loader/ops loader/jit)
+                 loader/policy loader/list loader/text loader/graph loader/grid loader/ops loader/run/jit)
 generator_isa := $(foreach i,$(isas),$(patsubst %.c,$(BUILD)/kernels/$i/%.o,$(call in,loader/image/pixels/isa)))
 $(BUILD)/generator.a: $(call obj,$(generator_src)) $(generator_isa)
-$(BUILD)/prebuild: $(call obj,loader/jit/prebuild/prebuild.c) $(BUILD)/generator.a
+$(BUILD)/prebuild: $(call obj,loader/run/jit/prebuild/prebuild.c) $(BUILD)/generator.a
 	$(call progress,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lm
 $(BUILD)/prebuilt.new: $(BUILD)/prebuild

@@ -8,9 +8,9 @@
 #include "fs/base/util/bytes.h"
 #include "fs/source/local/net_stats.h"
 #include "fs/source/object/disk.h"
-#include "loader/link/link.h"
 #include "loader/open.h"
-#include "loader/run/state.h"
+#include "loader/run/link/link.h"
+#include "loader/run/loop/state.h"
 #include "loader/sized.h"
 #include "loader/util/value_store.h"
 

@@ -19,7 +19,7 @@
 #include "fs/data/wire/zerocopy_message.h"
 #include "loader/defaults.h"
 #include "loader/graph/op.h"
-#include "loader/jit/jit.h"
+#include "loader/run/jit/jit.h"
 #include "loader/sized.h"
 #include "loader/util/footprint.h"
 

@@ -16,15 +16,15 @@
 
 #include "beton/loader.h"
 #include "fs/base/util/log.h"
-#include "loader/feed/feed.h"
-#include "loader/feed/synthetic_text.h"
 #include "loader/image/jpeg/entry_store.h"
-#include "loader/link/wire.h"
-#include "loader/pipeline/phases.h"
-#include "loader/run/callback.h"
-#include "loader/run/replay.h"
-#include "loader/run/ring.h"
-#include "loader/run/telemetry.h"
+#include "loader/run/feed/feed.h"
+#include "loader/run/feed/synthetic_text.h"
+#include "loader/run/link/wire.h"
+#include "loader/run/loop/callback.h"
+#include "loader/run/loop/replay.h"
+#include "loader/run/loop/ring.h"
+#include "loader/run/loop/telemetry.h"
+#include "loader/run/transform/phases.h"
 #include "loader/util/cancel.h"
 
 enum { LOADER_ERROR_SIZE = 1024 };

@@ -36,9 +36,9 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/clock.h"
 #include "fs/base/util/log.h"
-#include "loader/gpu/cuda.h"
-#include "loader/gpu/nvrtc.h"
-#include "loader/gpu/upload.h"
+#include "loader/run/gpu/cuda.h"
+#include "loader/run/gpu/nvrtc.h"
+#include "loader/run/gpu/upload.h"
 
 enum {
 	NO_GPU = 2,

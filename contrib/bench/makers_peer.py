@@ -32,7 +32,7 @@ PIPELINES = {
     "uint8": f"image | random_resized_crop({SIDE}) | flip",
     "float32": f"image | random_resized_crop({SIDE}) | flip"
                " | normalize(imagenet) | float | chw"}
-# loader/link/wire.h and <beton/batch.h>.
+# loader/run/link/wire.h and <beton/batch.h>.
 HELLO, NAME, ANSWER = 344, struct.Struct("<QQ"), struct.Struct("<QQqQ")
 EPOCH, SPEC_OFF, SPEC_SIZE, CRC = 48, 152, 168, 172
 MAKER, TRAINER = 1, 2

@@ -17,7 +17,7 @@ from dumped import BUILD, beton, digest, dump
 
 pytest.importorskip("PIL.Image")
 
-PAGE = pathlib.Path(__file__).parents[2] / "loader/jit/beton-jit.7"
+PAGE = pathlib.Path(__file__).parents[2] / "loader/run/jit/beton-jit.7"
 COMPILER = any(shutil.which(c) for c in ("cc", "gcc", "clang"))
 needs_compiler = pytest.mark.skipif(not COMPILER, reason="no C compiler")
 

@@ -35,15 +35,15 @@ def plant(tree, file, line):
 
 @pytest.mark.parametrize("file, header, why", [
     ("fs/base/util/log.c", "fs/data/engine/engine.h", "points back up"),
-    ("fs/data/engine/plan.h", "loader/feed/feed.h", "points back up"),
+    ("fs/data/engine/plan.h", "loader/run/feed/feed.h", "points back up"),
     ("loader/image/jpeg/idct.c", "loader/graph/graph.h", "points back up"),
     ("loader/image/resize/rows.c", "loader/image/codec/codec.h", "points back up"),
-    ("loader/run/ring.c", "loader/tools/ui/html.h", "points back up"),
-    ("loader/feed/feed.c", "fs/mount/namespace/ns.h", "is closed to loader/"),
+    ("loader/run/loop/ring.c", "loader/tools/ui/html.h", "points back up"),
+    ("loader/run/feed/feed.c", "fs/mount/namespace/ns.h", "is closed to loader/"),
     ("loader/tools/top/draw.c", "fs/mount/daemon/options.h", "is closed to loader/"),
     ("fs/mount/fuse/fuse_ops.c", "fs/mount/namespace/by.h", "is no face"),
     ("fs/data/engine/engine.c", "fs/data/cache/chunk.h", "is no face"),
-    ("loader/pipeline/frame.c", "loader/graph/crop.h", "is no face"),
+    ("loader/run/transform/frame.c", "loader/graph/crop.h", "is no face"),
     ("fs/base/util/typed.c", "tests/unit/t.h", "is in no directory"),
 ])
 def test_an_include_against_the_order_is_refused(tree, file, header, why):
@@ -62,7 +62,7 @@ def test_a_face_can_be_for_one_directory_alone(tree):
 @pytest.mark.parametrize("file, header", [
     ("fs/data/cache/arena.c", "fuse_lowlevel.h"),
     ("loader/image/jpeg/entropy.c", "jpeglib.h"),
-    ("loader/pipeline/frame.c", "dlfcn.h"),
+    ("loader/run/transform/frame.c", "dlfcn.h"),
 ])
 def test_a_reserved_header_is_refused(tree, file, header):
     where = plant(tree, file, f"#include <{header}>")

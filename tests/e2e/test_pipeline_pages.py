@@ -28,16 +28,16 @@ BLOCKS = {
     "loader/image/resize/beton-resize.7": ["SYNOPSIS"],
     "loader/grid/beton-grids.7": ["SYNOPSIS", "FRAMES"],
     "loader/list/beton-lists.7": ["SYNOPSIS", "BOXES AND POINTS"],
-    "loader/pipeline/beton-image-cache.7": ["SYNOPSIS"],
-    "loader/gpu/beton-gpu.7": ["SYNOPSIS"],
-    "loader/jit/beton-jit.7": ["SYNOPSIS"],
+    "loader/run/transform/beton-image-cache.7": ["SYNOPSIS"],
+    "loader/run/gpu/beton-gpu.7": ["SYNOPSIS"],
+    "loader/run/jit/beton-jit.7": ["SYNOPSIS"],
 }
 # Some sections list pipeline strings line by line.
 BY_LINE = {("loader/grid/beton-grids.7", "SYNOPSIS"),
            ("loader/grid/beton-grids.7", "FRAMES"),
            ("loader/list/beton-lists.7", "SYNOPSIS"),
            ("loader/image/resize/beton-resize.7", "SYNOPSIS"),
-           ("loader/pipeline/beton-image-cache.7", "SYNOPSIS")}
+           ("loader/run/transform/beton-image-cache.7", "SYNOPSIS")}
 
 
 def plain(line):
@@ -104,7 +104,7 @@ def folder(tmp_path_factory):
                    "clip": ("uint8", (40, 48, 64, 3))}, mode="raw")
     (at / "vocab.txt").write_text("[UNK]\n[CLS]\n[SEP]\na\ncat\nan\nimage\n")
     np.save(at / "mask.npy", np.ones((32, 32, 3), np.float32))
-    code = (ROOT / "loader/jit/beton-jit.7").read_text().split(
+    code = (ROOT / "loader/run/jit/beton-jit.7").read_text().split(
         ".Sh CUSTOM OPERATIONS")[1]
     blocks = re.findall(r"\.Bd -literal[^\n]*\n(.*?)\.Ed\n", code, re.S)
     (at / "my_op.c").write_text(blocks[1])
@@ -156,7 +156,7 @@ def test_boxes_are_written_and_read_as_the_page_defines(folder, tmp_path):
 
 def commands():
     """Commands and pipeline strings of data sources in beton-synthetic(7)."""
-    text = (ROOT / "loader/feed/beton-synthetic.7").read_text()
+    text = (ROOT / "loader/run/feed/beton-synthetic.7").read_text()
     blocks = re.findall(r"^\.Bd -literal[^\n]*\n(.*?)^\.Ed", text, re.M | re.S)
     return [plain(line) for block in blocks for line in block.splitlines()] + \
         [plain(line) for line in re.findall(r"^\.Dl (.*)$", text, re.M)]

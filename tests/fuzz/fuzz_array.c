@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "loader/pipeline/pipeline.h"
+#include "loader/run/transform/pipeline.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { OUT_MAX = 1 << 20 };

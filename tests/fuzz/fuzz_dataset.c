@@ -10,7 +10,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/data/dataset/value_file.h"
 #include "fs/data/engine/batch.h"
-#include "loader/feed/batch_view.h"
+#include "loader/run/feed/batch_view.h"
 #include "tests/fuzz/fuzz.h"
 
 enum {

@@ -7,8 +7,8 @@
  */
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/crc32c.h"
-#include "loader/feed/description.h"
-#include "loader/run/step.h"
+#include "loader/run/feed/description.h"
+#include "loader/run/loop/step.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { ROWS_MAX = 64, BYTES_MAX = 1 << 22 };

@@ -5,7 +5,7 @@
  * the whole image was kept. With -DFUZZ_MAIN a program that replays files.
  */
 #include "loader/image/codec/codec.h"
-#include "loader/pipeline/frame.h"
+#include "loader/run/transform/frame.h"
 #include "tests/fuzz/fuzz.h"
 
 /* More pixels are right, and slow. */

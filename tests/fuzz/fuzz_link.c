@@ -14,7 +14,7 @@
 #include "beton/loader.h"
 #include "fs/base/util/bytes.h"
 #include "fs/data/writer/writer.h"
-#include "loader/link/wire.h"
+#include "loader/run/link/wire.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/seal.h"
 

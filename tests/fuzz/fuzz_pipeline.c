@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/pipeline/phases.h"
+#include "loader/run/transform/phases.h"
 #include "tests/unit/fields.h"
 
 enum { W = 13, H = 9, ROW_MAX = 1 << 20, BOXES = 32 };

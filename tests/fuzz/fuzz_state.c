@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a loader's state. An accepted state survives a round trip. */
 #include "fs/base/util/bytes.h"
-#include "loader/run/state.h"
+#include "loader/run/loop/state.h"
 #include "tests/fuzz/fuzz.h"
 
 /* A loader compares these with its own before it writes a state. */

@@ -4,7 +4,7 @@
  * CRC, because no mutation would find these. An accepted file is read whole.
  */
 #include "fs/base/util/bytes.h"
-#include "loader/feed/batch_view.h"
+#include "loader/run/feed/batch_view.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/seal.h"
 

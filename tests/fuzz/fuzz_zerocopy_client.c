@@ -16,7 +16,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/data/wire/zerocopy_message.h"
-#include "loader/feed/zerocopy_client.h"
+#include "loader/run/feed/zerocopy_client.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { MESSAGES_MAX = 96, FDS_MAX = 7, KINDS = 8, BUFFERS_MAX = 64 };

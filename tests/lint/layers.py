@@ -46,12 +46,12 @@ LAYERS = """
     loader/policy loader/list loader/text
     loader/graph
     loader/grid
-    loader/ops loader/jit loader/feed
-    loader/jit/isa loader/jit/prebuild
-    loader/pipeline
-    loader/gpu
-    loader/run
-    loader/link
+    loader/ops loader/run/jit loader/run/feed
+    loader/run/jit/isa loader/run/jit/prebuild
+    loader/run/transform
+    loader/run/gpu
+    loader/run/loop
+    loader/run/link
     loader
     loader/tools/ui loader/tools/machine
     loader/tools/python
@@ -107,14 +107,14 @@ FACE = {
                     " beta>loader/ops",
     "loader/grid": "*",
     "loader/ops": "",
-    "loader/jit": "code_cache emit_device jit pointwise *>loader/jit compiler>loader/tools/ui isa>loader/tools/ui",
-    "loader/jit/isa": "",
-    "loader/jit/prebuild": "",
-    "loader/feed": "batch_view synthetic_text feed",
-    "loader/pipeline": "phases pipeline",
-    "loader/gpu": "cuda device_batch",
-    "loader/run": "telemetry callback replay ring state step makers>loader/link named>loader/link",
-    "loader/link": "link wire",
+    "loader/run/jit": "code_cache emit_device jit pointwise *>loader/run/jit compiler>loader/tools/ui isa>loader/tools/ui",
+    "loader/run/jit/isa": "",
+    "loader/run/jit/prebuild": "",
+    "loader/run/feed": "batch_view synthetic_text feed",
+    "loader/run/transform": "phases pipeline",
+    "loader/run/gpu": "cuda device_batch",
+    "loader/run/loop": "telemetry callback replay ring state step makers>loader/run/link named>loader/run/link",
+    "loader/run/link": "link wire",
     "loader": "",
     "loader/tools/ui": "*",
     "loader/tools/machine": "*",
@@ -135,7 +135,7 @@ ONLY = {
     "curl/curl.h": ["fs/source/net/*"],
     "fuse_lowlevel.h": ["fs/mount/fuse/*", "fs/mount/daemon/*"],
     "fuse_opt.h": ["fs/mount/daemon/*"],
-    "dlfcn.h": ["loader/jit/jit.c", "fs/base/util/library.c"],
+    "dlfcn.h": ["loader/run/jit/jit.c", "fs/base/util/library.c"],
     "link.h": ["fs/base/util/library.c"],
     "jpeglib.h": ["loader/image/codec/*"],
     "lz4.h": ["fs/data/cache/cold.c", "loader/tools/ui/features.c"],

@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_FIELDS_H
 #define TESTS_UNIT_FIELDS_H
 
-#include "loader/pipeline/pipeline.h"
+#include "loader/run/transform/pipeline.h"
 
 #define FIELD_IMAGE(w, h)                                                      \
 	{                                                                      \

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "fs/base/util/log.h"
-#include "loader/gpu/cuda.h"
-#include "loader/gpu/nvrtc.h"
+#include "loader/run/gpu/cuda.h"
+#include "loader/run/gpu/nvrtc.h"
 #include "tests/standin/cuda.h"
 #include "tests/unit/t.h"
 

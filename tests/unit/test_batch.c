@@ -5,7 +5,7 @@
 #include "fs/base/order/spec_text.h"
 #include "fs/data/engine/batch.h"
 #include "fs/data/engine/team.h"
-#include "loader/feed/batch_view.h"
+#include "loader/run/feed/batch_view.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 100 };

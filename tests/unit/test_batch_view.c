@@ -3,7 +3,7 @@
 
 #include "fs/base/util/crc32c.h"
 #include "fs/data/engine/batch.h"
-#include "loader/feed/batch_view.h"
+#include "loader/run/feed/batch_view.h"
 #include "tests/unit/made.h"
 
 /* A batch file of all types, and a copy to hurt. */

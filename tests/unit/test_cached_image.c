@@ -8,7 +8,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
 #include "loader/image/codec/index.h"
-#include "loader/pipeline/pipeline.h"
+#include "loader/run/transform/pipeline.h"
 #include "loader/util/value_store.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/fields.h"

@@ -12,7 +12,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/log.h"
-#include "loader/jit/code_cache.h"
+#include "loader/run/jit/code_cache.h"
 #include "loader/util/cancel.h"
 #include "tests/unit/t.h"
 

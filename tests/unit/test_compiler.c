@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "loader/jit/compiler.h"
+#include "loader/run/jit/compiler.h"
 #include "loader/util/cancel.h"
 #include "tests/unit/t.h"
 

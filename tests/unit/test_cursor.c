@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/run/cursor.h"
+#include "loader/run/loop/cursor.h"
 #include "tests/unit/t.h"
 
 enum { NUMBERS_MAX = 64 };

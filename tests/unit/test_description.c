@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The description of a dataset in a directory, valid and invalid. */
-#include "loader/feed/description.h"
+#include "loader/run/feed/description.h"
 
 #include <errno.h>
 #include <stdio.h>

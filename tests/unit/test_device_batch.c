@@ -2,14 +2,14 @@
 /* Kernels of a device, cached and compiled, and batches that pass through them.
    The rows have to equal those that the CPU computes with the whole
    pipeline. */
-#include "loader/gpu/device_batch.h"
+#include "loader/run/gpu/device_batch.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "loader/jit/emit_device.h"
+#include "loader/run/jit/emit_device.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/gpu.h"
 

@@ -5,7 +5,7 @@
  * shows whether NVRTC compiles it: set $BETON_NVRTC_LIBRARY, or use a machine
  * that has one.
  */
-#include "loader/jit/emit_device.h"
+#include "loader/run/jit/emit_device.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -16,9 +16,9 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
 #include "loader/graph/operands.h"
-#include "loader/jit/code.h"
-#include "loader/jit/compiler.h"
-#include "loader/jit/pointwise.h"
+#include "loader/run/jit/code.h"
+#include "loader/run/jit/compiler.h"
+#include "loader/run/jit/pointwise.h"
 #include "loader/text/parse.h"
 #include "loader/text/schedule.h"
 #include "tests/unit/fields.h"

@@ -9,7 +9,7 @@
 #include "loader/image/codec/index.h"
 #include "loader/image/jpeg/baseline.h"
 #include "loader/image/jpeg/entry_record.h"
-#include "loader/pipeline/pipeline.h"
+#include "loader/run/transform/pipeline.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"

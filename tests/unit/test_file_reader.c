@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads that are abandoned. A FIFO that nothing writes to stands for a file of
    a daemon that does not answer: opening it for reading blocks. */
-#include "loader/feed/file_reader.h"
+#include "loader/run/feed/file_reader.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -13,7 +13,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/float_mode.h"
 #include "fs/base/util/thread.h"
-#include "loader/jit/compiler.h"
+#include "loader/run/jit/compiler.h"
 #include "tests/unit/t.h"
 
 enum { BATCHES = 3, W = 40, H = 30 };

@@ -6,7 +6,7 @@
 
 #include "loader/grid/resize.h"
 #include "loader/image/codec/png.h"
-#include "loader/pipeline/image_list.h"
+#include "loader/run/transform/image_list.h"
 #include "t.h"
 
 enum { TRIALS = 300, SIDE = 40 };

@@ -14,7 +14,7 @@
 #include "fs/base/util/rng.h"
 #include "loader/graph/args.h"
 #include "loader/graph/op.h"
-#include "loader/pipeline/pipeline.h"
+#include "loader/run/transform/pipeline.h"
 #include "loader/text/parse.h"
 #include "loader/text/schedule.h"
 #include "tests/unit/fields.h"

@@ -11,9 +11,9 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/log.h"
-#include "loader/jit/compiler.h"
-#include "loader/jit/jit.h"
-#include "loader/pipeline/phases.h"
+#include "loader/run/jit/compiler.h"
+#include "loader/run/jit/jit.h"
+#include "loader/run/transform/phases.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 

@@ -6,7 +6,7 @@
 
 #include "beton/batch.h"
 #include "fs/base/util/clock.h"
-#include "loader/link/wire.h"
+#include "loader/run/link/wire.h"
 #include "tests/unit/linked.h"
 
 enum {

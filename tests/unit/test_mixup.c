@@ -9,7 +9,7 @@
 #include "fs/base/util/rng.h"
 #include "loader/graph/beta.h"
 #include "loader/graph/dtype.h"
-#include "loader/pipeline/pipeline.h"
+#include "loader/run/transform/pipeline.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 

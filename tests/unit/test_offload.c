@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/run/offload.h"
+#include "loader/run/loop/offload.h"
 #include "tests/unit/t.h"
 
 enum { ROWS = 64, WORKERS = 4, WINDOW = OFFLOAD_WINDOW };

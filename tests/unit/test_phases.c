@@ -10,7 +10,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
 #include "fs/data/writer/writer.h"
-#include "loader/pipeline/phases.h"
+#include "loader/run/transform/phases.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 

@@ -8,7 +8,7 @@
 #include "loader/graph/dtype.h"
 #include "loader/image/codec/codec.h"
 #include "loader/image/resize/resample.h"
-#include "loader/pipeline/pipeline.h"
+#include "loader/run/transform/pipeline.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/t.h"

@@ -13,9 +13,9 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/log.h"
-#include "loader/gpu/cuda.h"
-#include "loader/jit/code_cache.h"
-#include "loader/jit/compiler.h"
+#include "loader/run/gpu/cuda.h"
+#include "loader/run/jit/code_cache.h"
+#include "loader/run/jit/compiler.h"
 #include "tests/unit/t.h"
 
 enum { OTHER = 65534, NOT_SECURE = 77 };

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/run/state.h"
+#include "loader/run/loop/state.h"
 #include "tests/unit/t.h"
 
 static const struct state good = {

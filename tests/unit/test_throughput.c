@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/throughput.h"
+#include "loader/run/loop/throughput.h"
 
 #include <string.h>
 

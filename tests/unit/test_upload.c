@@ -8,7 +8,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
 #include "fs/base/util/thread.h"
-#include "loader/gpu/upload.h"
+#include "loader/run/gpu/upload.h"
 #include "tests/unit/gpu.h"
 
 enum {

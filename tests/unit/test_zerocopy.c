@@ -19,7 +19,7 @@
 #include "fs/base/util/rng.h"
 #include "fs/data/wire/zerocopy_message.h"
 #include "fs/mount/zerocopy/peer.h"
-#include "loader/feed/zerocopy_client.h"
+#include "loader/run/feed/zerocopy_client.h"
 #include "tests/unit/daemon_end.h"
 #include "tests/unit/gate.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loader's end of zero-copy delivery, with a daemon that does not answer,
    or is not what it seems. */
-#include "loader/feed/zerocopy_client.h"
+#include "loader/run/feed/zerocopy_client.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -18,7 +18,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/name.h"
 #include "fs/base/util/npy.h"
-#include "loader/run/state.h"
+#include "loader/run/loop/state.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/defaults.h"
 #include "loader/tools/beton/delivery.h"

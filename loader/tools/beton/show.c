@@ -12,7 +12,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/data/dataset/field.h"
 #include "fs/source/net/url.h"
-#include "loader/feed/batch_view.h"
+#include "loader/run/feed/batch_view.h"
 #include "loader/tools/beton/command.h"
 
 struct show_options {

@@ -21,7 +21,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
 #include "fs/base/util/thread.h"
-#include "loader/run/telemetry.h"
+#include "loader/run/loop/telemetry.h"
 #include "loader/tools/machine/process.h"
 #include "loader/util/read_file.h"
 

@@ -11,8 +11,8 @@
 #include "beton/beton.h"
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/library.h"
-#include "loader/jit/compiler.h"
-#include "loader/jit/isa.h"
+#include "loader/run/jit/compiler.h"
+#include "loader/run/jit/isa.h"
 
 #define TEXT(x) #x
 #define TEXT_OF(macro) TEXT(macro)
@@ -53,7 +53,7 @@ static void print_compiler(FILE *out)
 	fputs(compiler_find(&compiler) ? "not found" : compiler.path, out);
 }
 
-/* The driver's library, as loader/gpu/cuda.c opens it. */
+/* The driver's library, as loader/run/gpu/cuda.c opens it. */
 static void print_cuda(FILE *out)
 {
 	const char *own = secure_getenv("BETON_CUDA_LIBRARY");
