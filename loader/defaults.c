@@ -9,7 +9,7 @@
 #include "fs/base/settings/settings.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/log.h"
-#include "loader/graph/edit.h"
+#include "loader/pipeline/graph/edit.h"
 
 struct taking {
 	struct settings settings;

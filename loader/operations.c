@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Describes all operations as JSON text, from the rows of loader/ops. */
+/* Describes all operations as JSON text, from the rows of loader/pipeline/ops. */
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
 #include "beton/loader.h"
-#include "loader/graph/op.h"
-#include "loader/graph/synonym.h"
+#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/graph/synonym.h"
 
 static const char *const param_kinds[] = {
 	[PARAM_INTEGERS] = "integers", [PARAM_REALS] = "reals",

@@ -186,7 +186,7 @@ def test_the_python_page_has_every_name(pages):
     for name in betonfs.__all__:
         if name not in ("__version__", "ops"):
             assert f"betonfs.{name}" in page.ids, name
-    for row in (ROOT / "loader/ops").glob("*.c"):
+    for row in (ROOT / "loader/pipeline/ops").glob("*.c"):
         assert re.search(rf"\b{row.stem}\b", page.text), row
 
 

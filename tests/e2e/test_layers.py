@@ -36,14 +36,14 @@ def plant(tree, file, line):
 @pytest.mark.parametrize("file, header, why", [
     ("fs/base/util/log.c", "fs/data/engine/engine.h", "points back up"),
     ("fs/data/engine/plan.h", "loader/run/feed/feed.h", "points back up"),
-    ("loader/image/jpeg/idct.c", "loader/graph/graph.h", "points back up"),
+    ("loader/image/jpeg/idct.c", "loader/pipeline/graph/graph.h", "points back up"),
     ("loader/image/resize/rows.c", "loader/image/codec/codec.h", "points back up"),
     ("loader/run/loop/ring.c", "loader/tools/ui/html.h", "points back up"),
     ("loader/run/feed/feed.c", "fs/mount/namespace/ns.h", "is closed to loader/"),
     ("loader/tools/top/draw.c", "fs/mount/daemon/options.h", "is closed to loader/"),
     ("fs/mount/fuse/fuse_ops.c", "fs/mount/namespace/by.h", "is no face"),
     ("fs/data/engine/engine.c", "fs/data/cache/chunk.h", "is no face"),
-    ("loader/run/transform/frame.c", "loader/graph/crop.h", "is no face"),
+    ("loader/run/transform/frame.c", "loader/pipeline/graph/crop.h", "is no face"),
     ("fs/base/util/typed.c", "tests/unit/t.h", "is in no directory"),
 ])
 def test_an_include_against_the_order_is_refused(tree, file, header, why):
@@ -55,7 +55,7 @@ def test_an_include_against_the_order_is_refused(tree, file, header, why):
 
 
 def test_a_face_can_be_for_one_directory_alone(tree):
-    plant(tree, "loader/ops/flip.c", '#include "loader/graph/beta.h"')
+    plant(tree, "loader/pipeline/ops/flip.c", '#include "loader/pipeline/graph/beta.h"')
     assert lint(tree) == (0, "")
 
 
@@ -85,7 +85,7 @@ def test_a_directory_of_too_many_rooms_is_refused(tree):
 
 
 def test_a_new_file_needs_no_list_and_a_new_directory_does(tree):
-    for name in "loader/ops/newest.c", "fs/base/order/newest.h":
+    for name in "loader/pipeline/ops/newest.c", "fs/base/order/newest.h":
         (tree / name).write_text("/* SPDX-License-Identifier: Apache-2.0 */\n")
     assert lint(tree) == (0, "")
     (tree / "fs/attic").mkdir()

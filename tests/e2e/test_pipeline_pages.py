@@ -21,21 +21,21 @@ N = 20
 # Blocks of code in these sections are pipeline strings, separated by blank
 # lines or by lines of their own; all `.Dl` lines of a page are too.
 BLOCKS = {
-    "loader/graph/beton-transforms.7": ["SYNOPSIS", "SEVERAL FIELDS",
+    "loader/pipeline/graph/beton-transforms.7": ["SYNOPSIS", "SEVERAL FIELDS",
                                         "EXAMPLES"],
-    "loader/ops/beton-operations.7": [],
-    "loader/ops/beton-ffcv.7": [],
+    "loader/pipeline/ops/beton-operations.7": [],
+    "loader/pipeline/ops/beton-ffcv.7": [],
     "loader/image/resize/beton-resize.7": ["SYNOPSIS"],
-    "loader/grid/beton-grids.7": ["SYNOPSIS", "FRAMES"],
-    "loader/list/beton-lists.7": ["SYNOPSIS", "BOXES AND POINTS"],
+    "loader/pipeline/grid/beton-grids.7": ["SYNOPSIS", "FRAMES"],
+    "loader/pipeline/list/beton-lists.7": ["SYNOPSIS", "BOXES AND POINTS"],
     "loader/run/transform/beton-image-cache.7": ["SYNOPSIS"],
     "loader/run/gpu/beton-gpu.7": ["SYNOPSIS"],
     "loader/run/jit/beton-jit.7": ["SYNOPSIS"],
 }
 # Some sections list pipeline strings line by line.
-BY_LINE = {("loader/grid/beton-grids.7", "SYNOPSIS"),
-           ("loader/grid/beton-grids.7", "FRAMES"),
-           ("loader/list/beton-lists.7", "SYNOPSIS"),
+BY_LINE = {("loader/pipeline/grid/beton-grids.7", "SYNOPSIS"),
+           ("loader/pipeline/grid/beton-grids.7", "FRAMES"),
+           ("loader/pipeline/list/beton-lists.7", "SYNOPSIS"),
            ("loader/image/resize/beton-resize.7", "SYNOPSIS"),
            ("loader/run/transform/beton-image-cache.7", "SYNOPSIS")}
 
@@ -133,15 +133,15 @@ def test_an_example_runs(folder, tmp_path, standins, page, text):
 
 
 def test_there_is_an_example_of_every_operation():
-    page = (ROOT / "loader/ops/beton-operations.7").read_text()
+    page = (ROOT / "loader/pipeline/ops/beton-operations.7").read_text()
     examples = "\n".join(re.findall(r"^\.Dl (.*)$", page, re.M))
-    for op in (ROOT / "loader/ops").glob("*.c"):
+    for op in (ROOT / "loader/pipeline/ops").glob("*.c"):
         if op.stem not in ("uint8", "int64"):
             assert re.search(rf"\b{op.stem}\b", examples), op.stem
 
 
 def test_boxes_are_written_and_read_as_the_page_defines(folder, tmp_path):
-    page = (ROOT / "loader/list/beton-lists.7").read_text()
+    page = (ROOT / "loader/pipeline/list/beton-lists.7").read_text()
     code = re.search(r"^\.Bd -literal -offset indent\n(betonfs.write.*?)^\.Ed",
                      page, re.M | re.S)[1]
     names = {"betonfs": betonfs, "samples":

@@ -78,10 +78,10 @@ same loader/tools/mkfs/mkfs.beton.8 Fl "$("$build/mkfs.beton" --options)"
 same loader/tools/fsck/fsck.beton.8 Fl "$("$build/fsck.beton" --options)"
 same fs/mount/daemon/betonfs.8 Cm "$("$build/betonfs" --options)"
 has fs/mount/daemon/betonfs.8 Fl 'help version options quiet verbose'
-for op in loader/ops/*.c; do
+for op in loader/pipeline/ops/*.c; do
     name=$(basename "$op" .c)
-    grep -q "^\.It Cm $name\b" loader/ops/beton-operations.7 ||
-        complain "loader/ops/beton-operations.7: does not describe $name"
+    grep -q "^\.It Cm $name\b" loader/pipeline/ops/beton-operations.7 ||
+        complain "loader/pipeline/ops/beton-operations.7: does not describe $name"
 done
 for page in $(find fs loader -name "*.[1578]" | sort); do
     [ -e "$page" ] || continue

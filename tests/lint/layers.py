@@ -43,10 +43,10 @@ LAYERS = """
     loader/image/jpeg
     loader/image/codec loader/image/resize loader/image/pixels loader/image/jpeg/isa
     loader/image/resize/isa loader/image/pixels/isa
-    loader/policy loader/list loader/text
-    loader/graph
-    loader/grid
-    loader/ops loader/run/jit loader/run/feed
+    loader/pipeline/policy loader/pipeline/list loader/pipeline/text
+    loader/pipeline/graph
+    loader/pipeline/grid
+    loader/pipeline/ops loader/run/jit loader/run/feed
     loader/run/jit/isa loader/run/jit/prebuild
     loader/run/transform
     loader/run/gpu
@@ -96,17 +96,17 @@ FACE = {
     "loader/image/jpeg": "baseline entry_index entry_store huffman_best upsample *>loader/image/jpeg",
     "loader/image/jpeg/isa": "",
     "loader/image/codec": "codec exif index marker png recode structure",
-    "loader/image/resize": "planar resample *>loader/image/resize axis>loader/grid",
+    "loader/image/resize": "planar resample *>loader/image/resize axis>loader/pipeline/grid",
     "loader/image/resize/isa": "",
     "loader/image/pixels": "blur byte_map edge enhance field hue place warp *>loader/image/pixels",
     "loader/image/pixels/isa": "",
-    "loader/policy": "policy",
-    "loader/list": "*",
-    "loader/text": "diagnostic parse schedule token",
-    "loader/graph": "args dtype edit family graph mix op operands sample_ids synonym user_op"
-                    " beta>loader/ops",
-    "loader/grid": "*",
-    "loader/ops": "",
+    "loader/pipeline/policy": "policy",
+    "loader/pipeline/list": "*",
+    "loader/pipeline/text": "diagnostic parse schedule token",
+    "loader/pipeline/graph": "args dtype edit family graph mix op operands sample_ids synonym user_op"
+                    " beta>loader/pipeline/ops",
+    "loader/pipeline/grid": "*",
+    "loader/pipeline/ops": "",
     "loader/run/jit": "code_cache emit_device jit pointwise *>loader/run/jit compiler>loader/tools/ui isa>loader/tools/ui",
     "loader/run/jit/isa": "",
     "loader/run/jit/prebuild": "",
@@ -155,7 +155,7 @@ PAIRS = [
 ]
 ROOMS_MAX = 16
 # A table with a file for each row.
-ROOMS_ANY = {"loader/ops", "loader/tools/input"}
+ROOMS_ANY = {"loader/pipeline/ops", "loader/tools/input"}
 SPDX = "/* SPDX-License-Identifier: Apache-2.0 */"
 
 RANK = {f: i for i, line in enumerate(LAYERS.split("\n")) for f in line.split()}

@@ -95,7 +95,7 @@ def test_british_spelling_is_accepted():
 # --- the library's table ---
 
 def operations():
-    return sorted(p.stem for p in (ROOT / "loader/ops").glob("*.c"))
+    return sorted(p.stem for p in (ROOT / "loader/pipeline/ops").glob("*.c"))
 
 
 def test_every_operation_is_there():

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/list/boxes.h"
+#include "loader/pipeline/list/boxes.h"
 #include "tests/unit/t.h"
 
 static bool near(double a, double b)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/graph/edit.h"
+#include "loader/pipeline/graph/edit.h"
 #include "tests/unit/t.h"
 
 static void check_text(int r, char *got, const char *want)

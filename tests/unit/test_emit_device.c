@@ -15,12 +15,12 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "loader/graph/operands.h"
+#include "loader/pipeline/graph/operands.h"
+#include "loader/pipeline/text/parse.h"
+#include "loader/pipeline/text/schedule.h"
 #include "loader/run/jit/code.h"
 #include "loader/run/jit/compiler.h"
 #include "loader/run/jit/pointwise.h"
-#include "loader/text/parse.h"
-#include "loader/text/schedule.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/grid/resize.h"
 #include "loader/image/codec/png.h"
+#include "loader/pipeline/grid/resize.h"
 #include "loader/run/transform/image_list.h"
 #include "t.h"
 

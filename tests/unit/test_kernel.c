@@ -11,13 +11,13 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
+#include "loader/pipeline/text/parse.h"
+#include "loader/pipeline/text/schedule.h"
 #include "loader/run/jit/code.h"
 #include "loader/run/jit/compiler.h"
 #include "loader/run/jit/emit.h"
 #include "loader/run/jit/emit_type.h"
 #include "loader/run/jit/pointwise.h"
-#include "loader/text/parse.h"
-#include "loader/text/schedule.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 

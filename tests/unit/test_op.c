@@ -5,11 +5,11 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "loader/graph/args.h"
-#include "loader/graph/op.h"
-#include "loader/graph/synonym.h"
-#include "loader/text/parse.h"
-#include "loader/text/schedule.h"
+#include "loader/pipeline/graph/args.h"
+#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/graph/synonym.h"
+#include "loader/pipeline/text/parse.h"
+#include "loader/pipeline/text/schedule.h"
 #include "tests/unit/t.h"
 
 static char error[256];
@@ -646,10 +646,10 @@ static bool is_documented(const char *manual, const struct op *op,
 static void the_manual_has_every_operation_and_parameter(void)
 {
 	static char manual[1 << 17];
-	FILE *f = fopen("loader/ops/beton-operations.7", "r");
+	FILE *f = fopen("loader/pipeline/ops/beton-operations.7", "r");
 
 	if (!f) {
-		printf("skip: no loader/ops/beton-operations.7 here\n");
+		printf("skip: no loader/pipeline/ops/beton-operations.7 here\n");
 		return;
 	}
 	CHECK(fread(manual, 1, sizeof(manual) - 1, f) > 0);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/text/parse.h"
-#include "loader/text/token.h"
+#include "loader/pipeline/text/parse.h"
+#include "loader/pipeline/text/token.h"
 #include "tests/unit/t.h"
 
 static char error[256];

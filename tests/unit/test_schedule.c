@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/text/schedule.h"
+#include "loader/pipeline/text/schedule.h"
 #include "tests/unit/t.h"
 
 static void check_part(struct schedule *s, uint64_t epoch, const char *numbers)

@@ -11,7 +11,7 @@
 #include "fs/base/util/rng.h"
 #include "fs/base/util/typed.h"
 #include "fs/data/dataset/field.h"
-#include "loader/text/parse.h"
+#include "loader/pipeline/text/parse.h"
 
 /* Limits that keep sums of sizes, over rows and fields, from overflowing. */
 static const uint64_t ROW_BYTES_MAX = (uint64_t)1 << 32;

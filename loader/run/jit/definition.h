@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/graph/graph.h"
+#include "loader/pipeline/graph/graph.h"
 #include "loader/util/image.h"
 
 enum { DEFINITION_LOT = 64, DEFINITION_VALUES = 256 };

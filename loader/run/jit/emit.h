@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "loader/graph/graph.h"
+#include "loader/pipeline/graph/graph.h"
 
 /* Whether its kernel is flat: no operation needs a pixel's three values. */
 bool emit_is_flat(const struct chain *chain);

@@ -7,7 +7,7 @@
 #ifndef LOADER_RUN_JIT_EMIT_DEVICE_H
 #define LOADER_RUN_JIT_EMIT_DEVICE_H
 
-#include "loader/graph/graph.h"
+#include "loader/pipeline/graph/graph.h"
 
 #define EMIT_DEVICE_NAME "beton_device_pointwise"
 

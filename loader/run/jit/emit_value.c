@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/graph/user_op.h"
+#include "loader/pipeline/graph/user_op.h"
 #include "loader/run/jit/code.h"
 #include "loader/run/jit/emit_type.h"
 #include "loader/run/jit/kernel.h"

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "loader/graph/graph.h"
+#include "loader/pipeline/graph/graph.h"
 
 struct code;
 

@@ -13,8 +13,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "loader/graph/graph.h"
 #include "loader/image/pixels/byte_map.h"
+#include "loader/pipeline/graph/graph.h"
 #include "loader/run/jit/isa.h"
 #include "loader/util/image.h"
 

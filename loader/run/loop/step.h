@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "beton/loader.h"
-#include "loader/list/list_rows.h"
+#include "loader/pipeline/list/list_rows.h"
 #include "loader/run/feed/batch_view.h"
 #include "loader/run/feed/feed.h"
 #include "loader/run/gpu/device_batch.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "loader/graph/operands.h"
+#include "loader/pipeline/graph/operands.h"
 
 void arrays_fini(struct arrays *a)
 {

@@ -8,8 +8,8 @@
 #ifndef LOADER_RUN_TRANSFORM_GRID_SOURCE_H
 #define LOADER_RUN_TRANSFORM_GRID_SOURCE_H
 
-#include "loader/graph/graph.h"
-#include "loader/grid/grid.h"
+#include "loader/pipeline/graph/graph.h"
+#include "loader/pipeline/grid/grid.h"
 #include "loader/util/value.h"
 
 struct grid_source;

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/graph/family.h"
-#include "loader/graph/operands.h"
-#include "loader/grid/points.h"
-#include "loader/grid/resize.h"
-#include "loader/grid/warp.h"
+#include "loader/pipeline/graph/family.h"
+#include "loader/pipeline/graph/operands.h"
+#include "loader/pipeline/grid/points.h"
+#include "loader/pipeline/grid/resize.h"
+#include "loader/pipeline/grid/warp.h"
 #include "loader/run/transform/grid_source.h"
 #include "loader/util/scratch.h"
 #include "loader/util/stages.h"

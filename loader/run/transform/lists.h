@@ -6,7 +6,7 @@
 #ifndef LOADER_RUN_TRANSFORM_LISTS_H
 #define LOADER_RUN_TRANSFORM_LISTS_H
 
-#include "loader/graph/graph.h"
+#include "loader/pipeline/graph/graph.h"
 #include "loader/util/scratch.h"
 
 enum { LISTS_MESSAGE_SIZE = 320 };

@@ -4,7 +4,7 @@
 #ifndef LOADER_RUN_TRANSFORM_MOVES_H
 #define LOADER_RUN_TRANSFORM_MOVES_H
 
-#include "loader/graph/graph.h"
+#include "loader/pipeline/graph/graph.h"
 
 /* Returns the maximum number of moves. */
 size_t moves_most(const struct chain *chain);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/graph/args.h"
-#include "loader/text/diagnostic.h"
+#include "loader/pipeline/graph/args.h"
+#include "loader/pipeline/text/diagnostic.h"
 #include "loader/util/value_store.h"
 
 static void plan_image(struct output_plan *plan)

@@ -6,7 +6,7 @@
 #ifndef LOADER_RUN_TRANSFORM_OUTPUT_PLAN_H
 #define LOADER_RUN_TRANSFORM_OUTPUT_PLAN_H
 
-#include "loader/graph/graph.h"
+#include "loader/pipeline/graph/graph.h"
 #include "loader/run/jit/pointwise.h"
 #include "loader/util/value.h"
 

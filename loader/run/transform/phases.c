@@ -6,8 +6,8 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "loader/pipeline/text/diagnostic.h"
 #include "loader/run/jit/jit.h"
-#include "loader/text/diagnostic.h"
 
 struct phase {
 	uint64_t first; /* first epoch */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/graph/edit.h"
+#include "loader/pipeline/graph/edit.h"
 
 /* A cache leaves this share of the available memory to the rest of the
    machine. */

@@ -11,7 +11,7 @@
 
 #include "fs/base/files/paths.h"
 #include "fs/base/util/clock.h"
-#include "loader/graph/edit.h"
+#include "loader/pipeline/graph/edit.h"
 #include "loader/tools/doctor/estimate.h"
 #include "loader/tools/doctor/network.h"
 #include "loader/tools/doctor/variant.h"

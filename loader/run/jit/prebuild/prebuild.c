@@ -9,9 +9,9 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "loader/pipeline/text/parse.h"
+#include "loader/pipeline/text/schedule.h"
 #include "loader/run/jit/emit.h"
-#include "loader/text/parse.h"
-#include "loader/text/schedule.h"
 
 static const char *const pipelines[] = {
 	"image",

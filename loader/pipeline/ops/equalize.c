@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/pipeline/graph/op.h"
+
+#include "loader/image/pixels/enhance.h"
+
+enum { P };
+
+static const struct param params[] = {
+	[P] = OP_PARAM_P("1"),
+	OP_PARAM_GROUP,
+	{ 0 },
+};
+
+static void image(const struct args *args, const struct op_sample *sample,
+		  const struct image *image)
+{
+	if (op_chance(&args->arg[P], sample->uniform))
+		enhance_equalize(image);
+}
+
+const struct op op_equalize = {
+	.name = "equalize",
+	.help = "Equalize the histogram of each channel",
+	.kind = OP_IMAGE,
+	.params = params,
+	.infer = op_infer_image,
+	.keeps_places = true,
+	.image = image,
+};
