@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replaces defaults of a loader's options by the settings in the file
- * $BETON_SETTINGS (fs/base/settings/settings.h). Options that the caller chose keep
- * their values. A message lists the applied and the ignored settings. If the
- * variable is not set, all defaults stay.
+ * $BETON_SETTINGS (fs/base/settings/settings.h). Options that the caller chose
+ * keep their values. A message lists the applied and the ignored settings. If
+ * the variable is not set, all defaults stay.
  */
 #ifndef LOADER_DEFAULTS_H
 #define LOADER_DEFAULTS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Describes all operations as JSON text, from the rows of loader/pipeline/ops. */
+/* Describes all operations as JSON text, from rows of loader/pipeline/ops. */
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>

@@ -72,7 +72,8 @@ FACE = {
     "fs/base/util": "*",
     "fs/base/files": "*",
     "fs/base/memory": "*",
-    "fs/base/metrics": "counters histogram jobs openmetrics rank_figures rings_count trace",
+    "fs/base/metrics": "counters histogram jobs openmetrics rank_figures rings_count"
+                       " trace",
     "fs/base/order": "draws order spec spec_text subset",
     "fs/base/settings": "settings",
     "fs/source/net": "*",
@@ -82,8 +83,10 @@ FACE = {
     "fs/source/tier": "*",
     "fs/source/local": "file join net_stats options source *>fs/source/object",
     "fs/source/object": "disk open tables",
-    "fs/data/dataset": "alloc_table>loader/tools/fsck class_names custom_field>loader/tools/fsck dataset field"
-                  " field_names>loader/tools/fsck format group joined sums value_file verify vfile",
+    "fs/data/dataset": "alloc_table>loader/tools/fsck class_names"
+                       " custom_field>loader/tools/fsck dataset field"
+                       " field_names>loader/tools/fsck format group joined sums"
+                       " value_file verify vfile",
     "fs/data/writer": "*",
     "fs/data/cache": "arena cache choice",
     "fs/data/engine": "batch_place engine pool",
@@ -93,27 +96,33 @@ FACE = {
     "fs/mount/fuse": "fuse_ops transport",
     "fs/mount/daemon": "",
     "loader/util": "*",
-    "loader/image/jpeg": "baseline entry_index entry_store huffman_best upsample *>loader/image/jpeg",
+    "loader/image/jpeg": "baseline entry_index entry_store huffman_best upsample"
+                         " *>loader/image/jpeg",
     "loader/image/jpeg/isa": "",
     "loader/image/codec": "codec exif index marker png recode structure",
-    "loader/image/resize": "planar resample *>loader/image/resize axis>loader/pipeline/grid",
+    "loader/image/resize": "planar resample *>loader/image/resize"
+                           " axis>loader/pipeline/grid",
     "loader/image/resize/isa": "",
-    "loader/image/pixels": "blur byte_map edge enhance field hue place warp *>loader/image/pixels",
+    "loader/image/pixels": "blur byte_map edge enhance field hue place warp"
+                           " *>loader/image/pixels",
     "loader/image/pixels/isa": "",
     "loader/pipeline/policy": "policy",
     "loader/pipeline/list": "*",
     "loader/pipeline/text": "diagnostic parse schedule token",
-    "loader/pipeline/graph": "args dtype edit family graph mix op operands sample_ids synonym user_op"
+    "loader/pipeline/graph": "args dtype edit family graph mix op operands sample_ids"
+                             " synonym user_op"
                     " beta>loader/pipeline/ops",
     "loader/pipeline/grid": "*",
     "loader/pipeline/ops": "",
-    "loader/run/jit": "code_cache emit_device jit pointwise *>loader/run/jit compiler>loader/tools/ui isa>loader/tools/ui",
+    "loader/run/jit": "code_cache emit_device jit pointwise *>loader/run/jit"
+                      " compiler>loader/tools/ui isa>loader/tools/ui",
     "loader/run/jit/isa": "",
     "loader/run/jit/prebuild": "",
     "loader/run/feed": "batch_view synthetic_text feed",
     "loader/run/transform": "phases pipeline",
     "loader/run/gpu": "cuda device_batch",
-    "loader/run/loop": "telemetry callback replay ring state step makers>loader/run/link named>loader/run/link",
+    "loader/run/loop": "telemetry callback replay ring state step"
+                       " makers>loader/run/link named>loader/run/link",
     "loader/run/link": "link wire",
     "loader": "",
     "loader/tools/ui": "*",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planes of JPEGs by libjpeg-turbo: what loader/image/jpeg/baseline.h is compared
- * with. */
+/* Planes of JPEGs by libjpeg-turbo, for comparison with
+ * loader/image/jpeg/baseline.h. */
 #ifndef TESTS_UNIT_PLANES_H
 #define TESTS_UNIT_PLANES_H
 

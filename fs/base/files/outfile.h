@@ -20,10 +20,10 @@ struct outfile;
 
 /*
  * Prepares to write `path`, and follows symbolic links by the rule of
- * fs/base/files/place.h. If anything but a regular file has the name, the call fails.
- * It also fails with -EEXIST if the file is a dataset, unless `is_dataset`, or
- * if not place_is_for_dataset() otherwise. This module logs all its failures
- * with the path; `log` must outlive the file.
+ * fs/base/files/place.h. If anything but a regular file has the name, the call
+ * fails. It also fails with -EEXIST if the file is a dataset, unless
+ * `is_dataset`, or if not place_is_for_dataset() otherwise. This module logs
+ * all its failures with the path; `log` must outlive the file.
  */
 int outfile_open(const char *path, bool is_dataset, struct log *log,
 		 struct outfile **out);

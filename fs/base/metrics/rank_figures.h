@@ -2,7 +2,8 @@
 /*
  * The statistics that a loader sends to the daemon: sums since it was opened,
  * which never decrease, and the number of its latest batch. To add a figure,
- * add one row here, and a line in loader/run/loop where it is counted. Header only.
+ * add one row here, and a line in loader/run/loop where it is counted. Header
+ * only.
  */
 #ifndef FS_BASE_METRICS_RANK_FIGURES_H
 #define FS_BASE_METRICS_RANK_FIGURES_H
@@ -16,8 +17,8 @@
 /*
  * A row per figure, in the order of stats.json: its index in the message to the
  * daemon, its number, and the members of a row of struct metric
- * (fs/base/metrics/metric.h). A new figure takes the smallest unused index. If the
- * message changes, increase ZEROCOPY_VERSION.
+ * (fs/base/metrics/metric.h). A new figure takes the smallest unused index. If
+ * the message changes, increase ZEROCOPY_VERSION.
  */
 #define RANK_FIGURES(ROW)                                                      \
 	ROW(0, FIGURE_OPEN_NS, "open_s", "rank_open_seconds", "seconds",       \

@@ -6,9 +6,9 @@
  * the owner provides that order. Evicted chunks may stay compressed in a cold
  * tier.
  *
- * fs/data/cache/table finds chunks, fs/data/cache/evict makes room for them, and this
- * module reads them. Thread-safe. Locks: `room.lock`, then one of a shard;
- * neither is held while reading, copying or compressing.
+ * fs/data/cache/table finds chunks, fs/data/cache/evict makes room for them,
+ * and this module reads them. Thread-safe. Locks: `room.lock`, then one of a
+ * shard; neither is held while reading, copying or compressing.
  */
 #ifndef FS_DATA_CACHE_CACHE_H
 #define FS_DATA_CACHE_CACHE_H

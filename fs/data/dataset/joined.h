@@ -10,10 +10,10 @@
 #include "fs/data/dataset/dataset.h"
 
 /*
- * Opens the file or, if the path is a pattern, the files of <fs/base/files/paths.h>.
- * Failures are logged: those of dataset_open(), and -EINVAL if the fields or
- * class names of a file do not match those of the first file, or a file is
- * given twice. The log must outlive the dataset.
+ * Opens the file or, if the path is a pattern, the files of
+ * <fs/base/files/paths.h>. Failures are logged: those of dataset_open(), and
+ * -EINVAL if the fields or class names of a file do not match those of the
+ * first file, or a file is given twice. The log must outlive the dataset.
  */
 int joined_open(const char *path, const struct source_options *options,
 		struct log *log, struct dataset **out);

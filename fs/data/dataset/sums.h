@@ -79,8 +79,8 @@ char *sums_path(const char *path);
 /* Makes the bytes of a side file, which the caller frees. -ENOMEM. */
 int sums_pack(const struct sums *s, uint8_t **bytes, size_t *size);
 
-/* Writes the side file of the dataset file `path` by fs/base/files/outfile. Failures
-   are logged. */
+/* Writes the side file of the dataset file `path` by fs/base/files/outfile.
+   Failures are logged. */
 int sums_save(const struct sums *s, const char *path, struct log *log);
 
 /*

@@ -42,8 +42,8 @@ struct merge_result {
 };
 
 /*
- * Merges `num` paths, each a file or a pattern (fs/base/files/paths.h), into `out`.
- * Failures are logged, with the file:
+ * Merges `num` paths, each a file or a pattern (fs/base/files/paths.h), into
+ * `out`. Failures are logged, with the file:
  *
  *   -EINVAL           fields or class names do not match; the output is a
  *                     source, but not the first one; the page size is invalid

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * by/: the files of one column, in a directory per value of an int field. The
- * first lookup below by/FIELD/ groups the samples (fs/data/dataset/group.h), and the
- * groups stay in memory while there is room. Values are numbered in ascending
- * order, so a directory keeps its inode number when its groups are rebuilt.
+ * first lookup below by/FIELD/ groups the samples (fs/data/dataset/group.h),
+ * and the groups stay in memory while there is room. Values are numbered in
+ * ascending order, so a directory keeps its inode number when its groups are
+ * rebuilt.
  */
 #include "fs/mount/namespace/by.h"
 

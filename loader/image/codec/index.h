@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts an index of entry points (loader/image/jpeg/entry_index.h) into a JPEG, and
- * changes nothing else. One thread. Input is hostile.
+ * Puts an index of entry points (loader/image/jpeg/entry_index.h) into a JPEG,
+ * and changes nothing else. One thread. Input is hostile.
  */
 #ifndef LOADER_IMAGE_CODEC_INDEX_H
 #define LOADER_IMAGE_CODEC_INDEX_H

@@ -2,8 +2,8 @@
 /*
  * Entry points of JPEGs by sample. The first crop of an image records them
  * while it is decoded, and later crops, in the same epoch or in later ones,
- * skip what they do not need (loader/image/jpeg/entry_record.h). The record of a
- * JPEG with an index keeps the index.
+ * skip what they do not need (loader/image/jpeg/entry_record.h). The record of
+ * a JPEG with an index keeps the index.
  *
  * The memory grows up to a limit. If it is full, the store adds no records, and
  * other images are decoded without one; it evicts nothing. Any number of

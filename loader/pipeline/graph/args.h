@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Converts the arguments of an operation in a pipeline string to the numbers
- * and choices that its parameters declare (loader/pipeline/graph/op.h). Messages quote
- * the string and name the column. Pure functions.
+ * and choices that its parameters declare (loader/pipeline/graph/op.h).
+ * Messages quote the string and name the column. Pure functions.
  */
 #ifndef LOADER_PIPELINE_GRAPH_ARGS_H
 #define LOADER_PIPELINE_GRAPH_ARGS_H

@@ -9,7 +9,7 @@
 #include "loader/pipeline/graph/synonym.h"
 #include "loader/util/exact_math.h"
 
-/* The list of loader/pipeline/ops, which the Makefile writes: OP(center_crop) ... */
+/* The list of loader/pipeline/ops, made by the Makefile: OP(center_crop) ... */
 #define OP(name) extern const struct op op_##name;
 #include "ops.inc"
 #undef OP

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of operations. Each file in loader/pipeline/ops defines one row. A row
- * contains everything that a pipeline needs: the parameters, the type of the
- * result, the use of random numbers, and the definition of the result.
+ * The table of operations. Each file in loader/pipeline/ops defines one row. A
+ * row contains everything that a pipeline needs: the parameters, the type of
+ * the result, the use of random numbers, and the definition of the result.
  *
  * An operation has no access to buffers, rows or threads. A geometry returns
  * the pixels of its input that it needs, their new size, and whether they are

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns a chain of operations into C: one function (loader/run/jit/kernel.h) for
- * everything after geometry. Value operations provide their own code. This room
- * adds the loops, and the conversions of types, to the bit as dtype_convert()
- * and the tables of loader/run/jit/pointwise make them.
+ * Turns a chain of operations into C: one function (loader/run/jit/kernel.h)
+ * for everything after geometry. Value operations provide their own code. This
+ * room adds the loops, and the conversions of types, to the bit as
+ * dtype_convert() and the tables of loader/run/jit/pointwise make them.
  *
  * All arguments of a chain become operands at run time. Chains of the same
  * operations and types are the same text, whatever their numbers; it is

@@ -25,8 +25,8 @@ int outputs_list(struct outputs *o, size_t num, const char *list,
 
 /*
  * Adds the name of part `i` as a part of a file name: special characters are
- * escaped (fs/base/util/name.h), a long name is cut, and a name that an earlier part
- * has gets "~VALUE" at its end. Returns -ENOMEM, logged.
+ * escaped (fs/base/util/name.h), a long name is cut, and a name that an earlier
+ * part has gets "~VALUE" at its end. Returns -ENOMEM, logged.
  */
 int outputs_add(struct outputs *o, const char *name, long long value,
 		struct log *log);
