@@ -93,7 +93,7 @@ lib_src    := $(call in,fs/base/util fs/base/files fs/base/memory fs/base/metric
               fs/data/dataset fs/data/writer fs/data/cache fs/data/engine fs/data/wire loader loader/util \
               loader/image/jpeg loader/image/codec loader/image/resize loader/image/pixels \
               loader/pipeline/policy loader/pipeline/list loader/pipeline/text loader/pipeline/graph loader/pipeline/grid loader/pipeline/ops \
-              loader/run/jit loader/run/feed loader/run/transform loader/run/gpu loader/run/loop loader/run/link)
+              loader/run/jit loader/run/feed loader/run/transform loader/run/gpu loader/run/loop loader/run/ring loader/run/link)
 # Directories named isa/ are compiled once for each instruction set.
 isa_src    := $(call in,$(shell find loader -name isa))
 ops_src    := $(call in,loader/pipeline/ops)

@@ -22,8 +22,8 @@
 #include "loader/run/link/wire.h"
 #include "loader/run/loop/callback.h"
 #include "loader/run/loop/replay.h"
-#include "loader/run/loop/ring.h"
 #include "loader/run/loop/telemetry.h"
+#include "loader/run/ring/ring.h"
 #include "loader/run/transform/phases.h"
 #include "loader/util/cancel.h"
 

@@ -105,7 +105,7 @@ def place():
 
 # Files that a tree may contain, and a distribution must not.
 STRAY = ("fs/id_rsa", "fs/base/util/notes.txt", "fs/base/util/log.c.orig", "fs/a.o",
-         "loader/core.1234", "loader/run/loop/ring.c.rej", "loader/#ring.c#",
+         "loader/core.1234", "loader/run/ring/ring.c.rej", "loader/#ring.c#",
          "loader/.ring.c.swp", "include/beton/.token", "include/beton/beton.h~")
 
 SDIST = "from setuptools import build_meta as b; b.build_sdist('..')"

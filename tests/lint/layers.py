@@ -51,6 +51,7 @@ LAYERS = """
     loader/run/transform
     loader/run/gpu
     loader/run/loop
+    loader/run/ring
     loader/run/link
     loader
     loader/tools/ui loader/tools/machine
@@ -121,8 +122,8 @@ FACE = {
     "loader/run/feed": "batch_view synthetic_text feed",
     "loader/run/transform": "phases pipeline",
     "loader/run/gpu": "cuda device_batch",
-    "loader/run/loop": "telemetry callback replay ring state step"
-                       " makers>loader/run/link named>loader/run/link",
+    "loader/run/loop": "telemetry callback replay state step *>loader/run/ring",
+    "loader/run/ring": "ring makers>loader/run/link",
     "loader/run/link": "link wire",
     "loader": "",
     "loader/tools/ui": "*",

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "beton/beton.h"
-#include "loader/util/losses.h"
+#include "loader/run/ring/losses.h"
 #include "tests/unit/t.h"
 
 enum { BATCH = 8, EPOCH = 1000 };

@@ -2,7 +2,7 @@
 /*
  * The statistics that a loader sends to the daemon: sums since it was opened,
  * which never decrease, and the number of its latest batch. To add a figure,
- * add one row here, and a line in loader/run/loop where it is counted. Header
+ * add one row here, and a line in loader/run/ring where it is counted. Header
  * only.
  */
 #ifndef FS_BASE_METRICS_RANK_FIGURES_H

@@ -8,8 +8,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "loader/run/link/sent_batch.h"
-#include "loader/run/loop/makers.h"
-#include "loader/run/loop/named.h"
+#include "loader/run/ring/makers.h"
 
 enum {
 	/* A maker that refused so many batches in a row, although it is there,

@@ -8,7 +8,7 @@
 #define LOADER_RUN_LINK_LINK_H
 
 #include "loader/run/link/wire.h"
-#include "loader/run/loop/ring.h"
+#include "loader/run/ring/ring.h"
 
 /* Takes turns for a maker, and receives their batches. Returns -ECANCELED when
    the ring stops, and otherwise the error that ended the link. `why` receives

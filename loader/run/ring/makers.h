@@ -17,10 +17,10 @@
  *
  * The caller holds ring->lock.
  */
-#ifndef LOADER_RUN_LOOP_MAKERS_H
-#define LOADER_RUN_LOOP_MAKERS_H
+#ifndef LOADER_RUN_RING_MAKERS_H
+#define LOADER_RUN_RING_MAKERS_H
 
-#include "loader/run/loop/turns.h"
+#include "loader/run/ring/turns.h"
 
 void makers_init(struct makers *m);
 void makers_fini(struct makers *m);

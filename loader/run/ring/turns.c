@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/loop/turns.h"
+#include "loader/run/ring/turns.h"
 
 #include <stdio.h>
 #include <stdlib.h>

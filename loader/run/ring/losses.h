@@ -6,8 +6,8 @@
  * one line and a number for many losses, and does not skip samples for the
  * length of an outage. No threads: the caller has the lock of the ring.
  */
-#ifndef LOADER_UTIL_LOSSES_H
-#define LOADER_UTIL_LOSSES_H
+#ifndef LOADER_RUN_RING_LOSSES_H
+#define LOADER_RUN_RING_LOSSES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/loop/residence.h"
+#include "loader/run/ring/residence.h"
 
 #include <utlist.h>
 

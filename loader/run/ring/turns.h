@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The turns of a ring: the batches between fetching and release, their states,
- * and the lock that guards them. Private to the ring: only fetcher, workers,
- * makers, named, residence and ring include this header.
- *
+ * and the lock that guards them. Private to the ring: no other directory may
+ * include this header (FACE in tests/lint/layers.py). makers.h passes its structs
+ * to loader/run/link, too.
  * The fetching thread begins turns in the order of delivery, and workers run
  * their rows. The user's thread takes each turn when it is done. On release the
  * turn becomes free.
  *
  * Unless a function documents otherwise, the caller holds ring->lock.
  */
-#ifndef LOADER_RUN_LOOP_TURNS_H
-#define LOADER_RUN_LOOP_TURNS_H
+#ifndef LOADER_RUN_RING_TURNS_H
+#define LOADER_RUN_RING_TURNS_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,9 +21,9 @@
 
 #include "fs/base/metrics/rank_figures.h"
 #include "loader/run/loop/offload.h"
-#include "loader/run/loop/ring_options.h"
 #include "loader/run/loop/throughput.h"
-#include "loader/util/losses.h"
+#include "loader/run/ring/losses.h"
+#include "loader/run/ring/options.h"
 
 enum { TURNS_WHY_SIZE = 600 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/loop/named.h"
+#include "loader/run/ring/named.h"
 
 #include <string.h>
 #include <utlist.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/loop/ring.h"
+#include "loader/run/ring/ring.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -9,13 +9,13 @@
 
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
-#include "loader/run/loop/fetcher.h"
-#include "loader/run/loop/makers.h"
-#include "loader/run/loop/named.h"
-#include "loader/run/loop/residence.h"
 #include "loader/run/loop/throughput.h"
-#include "loader/run/loop/turns.h"
-#include "loader/run/loop/workers.h"
+#include "loader/run/ring/fetcher.h"
+#include "loader/run/ring/makers.h"
+#include "loader/run/ring/named.h"
+#include "loader/run/ring/residence.h"
+#include "loader/run/ring/turns.h"
+#include "loader/run/ring/workers.h"
 
 /* Time after which a waiting user's thread looks for stalled batches. */
 enum { LOOK_MS = 20 };

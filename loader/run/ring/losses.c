@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/util/losses.h"
+#include "loader/run/ring/losses.h"
 
 #include <errno.h>
 

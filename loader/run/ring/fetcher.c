@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/loop/fetcher.h"
+#include "loader/run/ring/fetcher.h"
 
 #include <utlist.h>
 
 #include "fs/base/metrics/rank_figures.h"
 #include "fs/base/util/thread.h"
 #include "loader/image/jpeg/entry_store.h"
-#include "loader/run/loop/makers.h"
-#include "loader/run/loop/named.h"
-#include "loader/run/loop/residence.h"
+#include "loader/run/ring/makers.h"
+#include "loader/run/ring/named.h"
+#include "loader/run/ring/residence.h"
 
 /* Returns the number of unfinished turns that do not share the tensors of a
    cached step. */

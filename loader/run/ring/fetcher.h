@@ -5,10 +5,10 @@
  * to the workers. If the turn shares the tensors of a cached step, the thread
  * finishes it alone.
  */
-#ifndef LOADER_RUN_LOOP_FETCHER_H
-#define LOADER_RUN_LOOP_FETCHER_H
+#ifndef LOADER_RUN_RING_FETCHER_H
+#define LOADER_RUN_RING_FETCHER_H
 
-#include "loader/run/loop/turns.h"
+#include "loader/run/ring/turns.h"
 
 int fetcher_start(struct ring *ring);
 /* Waits for the thread and sends a last report to the daemon. Does nothing if

@@ -3,8 +3,8 @@
  * The parameters of a ring. ring.h passes them to ring_open(), and turns.h
  * keeps them in the ring; neither includes the other.
  */
-#ifndef LOADER_RUN_LOOP_RING_OPTIONS_H
-#define LOADER_RUN_LOOP_RING_OPTIONS_H
+#ifndef LOADER_RUN_RING_OPTIONS_H
+#define LOADER_RUN_RING_OPTIONS_H
 
 #include "loader/run/feed/feed.h"
 #include "loader/run/loop/callback.h"

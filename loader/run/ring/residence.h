@@ -17,10 +17,10 @@
  *
  * Private to the ring. The caller holds ring->lock.
  */
-#ifndef LOADER_RUN_LOOP_RESIDENCE_H
-#define LOADER_RUN_LOOP_RESIDENCE_H
+#ifndef LOADER_RUN_RING_RESIDENCE_H
+#define LOADER_RUN_RING_RESIDENCE_H
 
-#include "loader/run/loop/turns.h"
+#include "loader/run/ring/turns.h"
 
 /* Returns the oldest turn of which workers may take rows, or NULL. */
 struct turn *residence_find_rows(const struct ring *ring);

@@ -7,10 +7,10 @@
  * At most `prefetch` of them are in the making or wait to be taken. Names
  * beyond that wait for the fetching thread. The caller holds ring->lock.
  */
-#ifndef LOADER_RUN_LOOP_NAMED_H
-#define LOADER_RUN_LOOP_NAMED_H
+#ifndef LOADER_RUN_RING_NAMED_H
+#define LOADER_RUN_RING_NAMED_H
 
-#include "loader/run/loop/turns.h"
+#include "loader/run/ring/turns.h"
 
 /* Adds a name, unless it waits already. */
 void named_add(struct ring *ring, uint64_t epoch, uint64_t number);

@@ -4,10 +4,10 @@
  * left, and runs them without the lock. The worker that finishes a turn's last
  * row also runs the user's batch callback and starts the upload.
  */
-#ifndef LOADER_RUN_LOOP_WORKERS_H
-#define LOADER_RUN_LOOP_WORKERS_H
+#ifndef LOADER_RUN_RING_WORKERS_H
+#define LOADER_RUN_RING_WORKERS_H
 
-#include "loader/run/loop/turns.h"
+#include "loader/run/ring/turns.h"
 
 /* Starts the threads. On failure some threads may run; workers_join() waits for
    them. The caller frees ring->workers. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/loop/workers.h"
+#include "loader/run/ring/workers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/float_mode.h"
 #include "fs/base/util/thread.h"
-#include "loader/run/loop/residence.h"
+#include "loader/run/ring/residence.h"
 
 /* If rows are short, a worker takes more than RING_ROWS of them, because each
    time costs a lock. */

@@ -7,11 +7,11 @@
  * The ring prefetches at most `prefetch` batches. If the user holds many, the
  * ring allocates more and frees the surplus on release.
  */
-#ifndef LOADER_RUN_LOOP_RING_H
-#define LOADER_RUN_LOOP_RING_H
+#ifndef LOADER_RUN_RING_RING_H
+#define LOADER_RUN_RING_RING_H
 
-#include "loader/run/loop/ring_options.h"
 #include "loader/run/loop/telemetry.h"
+#include "loader/run/ring/options.h"
 
 struct ring;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/run/loop/makers.h"
+#include "loader/run/ring/makers.h"
 
 #include <sys/socket.h>
 #include <utlist.h>
