@@ -13,7 +13,9 @@ JSON object, and each member may be missing:
                requests (0 to 1), or to the requests "at": [NUMBER...], counted
                from 0, or "from": NUMBER on, "until": NUMBER. Other members
                are parameters of the kind.
-    etag       "strong" (default), "weak" or "none"
+    etag       "strong" (default), "weak", "none", or the ETag of all objects
+    date       false: send no Last-Modified
+    queries    {QUERY: PATH}: the file PATH is sent for this query
     if_match   false: ignore If-Match
     replaced   {"at": NUMBER, "by": PATH}: from that request on, each object is
                the file PATH; or {"opening": NUMBER, "by": PATH}, which counts
@@ -256,14 +258,17 @@ class Server:
     def etag(self, stat):
         kind = self.script.rules.get("etag", "strong")
         tag = f'"{stat.st_mtime_ns:x}-{stat.st_size:x}"'
-        return {"strong": tag, "weak": "W/" + tag}.get(kind)
+        return {"strong": tag, "weak": "W/" + tag, "none": None}.get(kind, kind)
 
     def object(self, target, number):
         replaced = self.script.rules.get("replaced")
         if replaced and (number >= replaced["at"] if "at" in replaced else
                          self.script.openings >= replaced["opening"]):
             return pathlib.Path(replaced["by"])
-        name = urllib.parse.unquote(target.split("?")[0]).lstrip("/")
+        name, _, query = target.partition("?")
+        if query in self.script.rules.get("queries", {}):
+            return pathlib.Path(self.script.rules["queries"][query])
+        name = urllib.parse.unquote(name).lstrip("/")
         path = (self.root / name).resolve()
         return path if path.is_relative_to(self.root) else self.root / "none"
 
@@ -274,9 +279,10 @@ class Server:
             return Answer(404)
         stat = path.stat()
         tag = self.etag(stat)
-        common = {"Accept-Ranges": "bytes",
-                  "Last-Modified": email.utils.formatdate(stat.st_mtime,
-                                                          usegmt=True)}
+        common = {"Accept-Ranges": "bytes"}
+        if self.script.rules.get("date", True):
+            common["Last-Modified"] = email.utils.formatdate(stat.st_mtime,
+                                                             usegmt=True)
         if tag:
             common["ETag"] = tag
         wanted = headers.get("if-match")

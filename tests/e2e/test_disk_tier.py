@@ -1,6 +1,7 @@
 """The disk tier of a mount: what was read from a server is read from the disk
 by later mounts, whatever ends the one before."""
 import hashlib
+import os
 import random
 import re
 import time
@@ -147,3 +148,77 @@ def test_a_directory_of_all_users_is_refused(tier):
     tier.folder.chmod(0o777)
     with pytest.raises(AssertionError, match="other users may write"):
         tier.mount()
+
+
+# --- objects that only look equal --------------------------------------------
+
+
+@pytest.fixture
+def twins(tmp_path):
+    """Two datasets of one size and one time whose bytes differ."""
+    root = tmp_path / "root"
+    root.mkdir()
+    paths = [root / "a.beton", root / "b.beton"]
+    for seed, path in enumerate(paths):
+        rng = random.Random(seed)
+        make.Dataset(path, [("blob", make.BYTES)],
+                     [{"blob": rng.randbytes(SIZE)} for _ in range(60)], 1 << 16)
+        os.utime(path, (1.6e9, 1.6e9))
+    assert paths[0].stat().st_size == paths[1].stat().st_size
+    return paths
+
+
+def through(daemon, tier, url, *options):
+    d = daemon(url, "-o", ",".join((f"disk={tier}", "cache_size=64M", *options)))
+    found = epoch(d.where, 1)
+    assert d.end(readers=True) == 0
+    return found, d.printed()
+
+
+@pytest.mark.parametrize("how", [{"etag": "none", "date": False},
+                                 {"etag": "none"}, {"etag": "weak"},
+                                 {"etag": '"1"'}], ids=str)
+def test_objects_of_two_queries(daemon, mount, faulty, twins, tmp_path, how):
+    server = faulty(twins[0].parent, if_match=False,
+                    queries={f"id={i}": str(p) for i, p in enumerate(twins)},
+                    **how)
+    for i, path in enumerate(twins):
+        found, _ = through(daemon, tmp_path / "tier", server.url("get") + f"?id={i}")
+        assert found == local(mount, path, 1)
+
+
+@pytest.mark.parametrize("how", [{"etag": "none", "date": False},
+                                 {"etag": "none"}, {"etag": "weak"}], ids=str)
+def test_a_replaced_object_without_an_etag(daemon, mount, faulty, twins, tmp_path,
+                                           how):
+    """Its bytes have no name that outlives the process."""
+    rights = [local(mount, path, 1) for path in twins]
+    server = faulty(twins[0].parent, **how)
+    for _ in range(2):
+        found, text = through(daemon, tmp_path / "tier", server.url("a.beton"))
+        assert found == rights[0]
+        assert "of use to this process only" in text
+    os.replace(twins[1], twins[0])
+    found, _ = through(daemon, tmp_path / "tier", server.url("a.beton"))
+    assert found == rights[1]
+
+
+def test_two_servers_with_one_etag(daemon, mount, faulty, twins, tmp_path):
+    for path in twins:
+        root = tmp_path / path.stem
+        root.mkdir()
+        server = faulty(root, etag='"1"')
+        path.rename(root / "x.beton")
+        found, _ = through(daemon, tmp_path / "tier", server.url("x.beton"))
+        assert found == local(mount, root / "x.beton", 1)
+
+
+def test_a_url_that_is_signed_again(daemon, faulty, twins, tmp_path):
+    """Parameters that only sign a request do not name another object."""
+    server = faulty(twins[0].parent)
+    url = server.url("a.beton") + "?x=1&X-Amz-Signature=%d&X-Amz-Date=2020%d"
+    right, _ = through(daemon, tmp_path / "tier", url % (1, 1))
+    server.play()
+    found, _ = through(daemon, tmp_path / "tier", url % (2, 2))
+    assert found == right
+    assert server.report()["bytes"] < 0.2 * twins[0].stat().st_size

@@ -37,12 +37,18 @@ static int open_disk(const struct source_options *options, struct log *log,
 {
 	const struct tier_identity identity = {
 		.url = (*source)->path,
-		.version = url_source_version(*source),
+		.version = url_source_identity(*source),
 		.size = (uint64_t)(*source)->stat.st_size,
 	};
 	struct source *url = *source;
-	int r = disk_open(url, &identity, options, log, source);
+	int r;
 
+	if (!url_source_is_strong(url))
+		log_warning(
+			log,
+			"%s: the disk tier is of use to this process only, because without a strong ETag a later one cannot recognize the same bytes",
+			url->path);
+	r = disk_open(url, &identity, options, log, source);
 	if (r)
 		source_close(url);
 	else if (head)

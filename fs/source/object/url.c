@@ -10,6 +10,7 @@
 #include "fs/source/keys/credentials.h"
 #include "fs/source/keys/net_outside.h"
 #include "fs/source/net/url.h"
+#include "fs/source/object/identity.h"
 #include "fs/source/object/remote.h"
 
 enum {
@@ -27,7 +28,7 @@ struct url_source {
 	bool has_remote;
 	void *head; /* NULL: taken */
 	size_t head_size;
-	char version[PIN_LINE_SIZE + HTTP_VERSION_MAX];
+	char identity[IDENTITY_SIZE];
 };
 
 static struct url_source *url_of(const struct source *source)
@@ -310,9 +311,14 @@ void *url_source_take_head(struct source *source, size_t *size)
 	return steal(s->head);
 }
 
-const char *url_source_version(const struct source *source)
+const char *url_source_identity(const struct source *source)
 {
-	return url_of(source)->version;
+	return url_of(source)->identity;
+}
+
+bool url_source_is_strong(const struct source *source)
+{
+	return identity_is_strong(&url_of(source)->remote.peer.pin);
 }
 
 static int parse(struct url_source *s, const char *text)
@@ -406,16 +412,6 @@ static void set_stat(struct url_source *s)
 		st->st_mtim.tv_sec = st->st_ctim.tv_sec = pin->modified;
 }
 
-static void set_version(struct url_source *s)
-{
-	const struct pin *pin = &s->remote.peer.pin;
-	char name[PIN_LINE_SIZE];
-
-	snprintf(s->version, sizeof(s->version), "%s%s%s",
-		 pin_name(pin->etag, pin->has_modified, pin->modified, name),
-		 *pin->version ? " " : "", pin->version);
-}
-
 static void warn_of_version(const struct url_source *s)
 {
 	const struct pin *pin = &s->remote.peer.pin;
@@ -475,7 +471,7 @@ static int open_source(struct url_source *s, const char *url,
 	if (r)
 		return r;
 	set_stat(s);
-	set_version(s);
+	identity_make(&s->remote.peer.pin, &s->url, &s->request, s->identity);
 	warn_of_version(s);
 	return 0;
 }

@@ -25,8 +25,10 @@ int url_source_open(const char *url, const struct source_options *options,
  */
 void *url_source_take_head(struct source *source, size_t *size);
 
-/* The version of the object, which is fixed: its ETag or another text that
-   differs for other versions. Belongs to the source. */
-const char *url_source_version(const struct source *source);
+/* The identity of the object (identity.h), which is fixed. Belongs to the
+   source. */
+const char *url_source_identity(const struct source *source);
+/* Whether another process that opens the same bytes has the same identity. */
+bool url_source_is_strong(const struct source *source);
 
 #endif

@@ -37,7 +37,7 @@ enum {
    own. */
 struct tier_identity {
 	const char *url;     /* without query and secrets */
-	const char *version; /* ETag, version, or the time of the last change */
+	const char *version; /* differs for other bytes (identity.h) */
 	uint64_t size;
 };
 
