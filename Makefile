@@ -9,7 +9,7 @@
 #   wheel                  sdist, and a manylinux wheel by PYTHON, in dist/
 #   check                  lint, unit and e2e
 #   lint                   check includes, headers, symbols, pages, language
-#   unit                   run unit tests, and replay the fuzzers' corpora
+#   unit                   run unit tests and the fuzzers' corpora that changed
 #   e2e                    test programs and Python; mounts need /dev/fuse
 #   docs                   the documentation site in build/docs/html, with Sphinx
 #   pictures               draw the pictures of the documentation again
@@ -333,12 +333,34 @@ wheel: ; $(Q)BUILD=$(BUILD) contrib/wheels/build $(PYTHON)
 
 # --- checks ------------------------------------------------------------------
 
+# Tests use all cores, whether or not make is called with -j. The parts of check
+# follow each other, because each of them does.
+ifneq ($(and $(filter 0,$(MAKELEVEL)),$(filter check unit,$(MAKECMDGOALS))),)
+MAKEFLAGS += -j$(shell nproc)
+endif
 check: lint unit e2e
-unit: $(units) $(replays) $(standins) $(link) $(netfs)
-	@for t in $(units); do $(EMULATOR) $$t || { echo "FAILED: $$t"; exit 1; }; done
-	@for t in $(replays); do n=$${t##*/replay_fuzz_}; \
-	  $(EMULATOR) $$t $$(find tests/fuzz/corpus/$$n -type f 2>/dev/null) || { echo "FAILED: $$t"; exit 1; }; done
-	@echo "unit: $(words $(units)) programs, $(words $(replays)) corpora passed"
+ifneq ($(filter check,$(MAKECMDGOALS)),)
+e2e: | unit
+endif
+# A program runs again if it or what it reads has changed; X.passed has the output of
+# its last run. Variables of the tests name libraries and datasets.
+passed := $(addsuffix .passed,$(units) $(replays))
+corpora := $(shell find tests/fuzz/corpus -type f)
+corpus = $(filter tests/fuzz/corpus/$1/%,$(corpora))
+$(BUILD)/unit.environment: FORCE
+	$(call update,echo '$(EMULATOR)'; env | sed -n /^BETON_/p | sort)
+$(foreach r,$(replays),$(eval $r.passed: $(call corpus,$(r:$(BUILD)/replay_fuzz_%=%))))
+$(BUILD)/test_vectors.passed: tests/vectors.json
+$(BUILD)/test_op.passed: loader/pipeline/ops/beton-operations.7
+$(passed): %.passed: % $(standins) $(link) $(netfs) $(BUILD)/unit.environment
+	$(call progress,TEST)
+	@$(EMULATOR) $< $(filter tests/fuzz/corpus/%,$^) >$@.tmp 2>&1 </dev/null || { echo "FAILED: $<" | cat - $@.tmp; exit 1; }
+	@grep -iw 'skip\(ped\)\?' $@.tmp; mv $@.tmp $@
+$(BUILD)/unit.passed: $(passed)
+	$(eval ran := $(words $?))
+	@touch $@
+unit: $(BUILD)/unit.passed
+	@echo "unit: $(words $(units)) programs, $(words $(replays)) corpora passed, $(or $(ran),0) of them now"
 lint: all
 	@python3 tests/lint/layers.py
 	@sh tests/lint/headers.sh "$(CC)" "$(or $(CXX),c++)"

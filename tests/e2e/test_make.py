@@ -84,3 +84,36 @@ def test_lint_finds_a_version_that_differs(tmp_path, place, old, new):
     r = subprocess.run(lint, capture_output=True, text=True, timeout=60)
     assert r.returncode == 1
     assert "97" in r.stdout or "no section" in r.stdout
+
+
+@pytest.fixture
+def unit(tmp_path):
+    """A tree of one unit test, which is a shell script, and the call of make."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    built = [f"build/{name}" for name in (
+        "tests/unit/test_a.o", "programs.a", "libbeton.a", "standin/link",
+        "standin/netfs")]
+    for name in "tests/unit/test_a.c", "tests/fuzz/corpus", *built:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    program = tmp_path / "build/test_a"
+    return lambda script: program.write_text(f"#!/bin/sh\n{script}\n"), \
+        lambda: make(*(f"--assume-old={name}" for name in built), "-C", tmp_path,
+                     "BUILD=build", "EMULATOR=sh", "unit")
+
+
+def test_a_unit_test_runs_again_only_if_it_changed(unit):
+    write, run = unit
+    write("echo skip: no disk; echo checks >> runs")
+    r = run()
+    assert r.returncode == 0 and "1 of them now" in r.stdout
+    assert "skip: no disk" in r.stdout and "checks" not in r.stdout
+    r = run()
+    assert r.returncode == 0 and "0 of them now" in r.stdout
+    write("echo all of it; echo and why >&2; exit 3")
+    for _ in range(2):      # it is not taken for passed
+        r = run()
+        assert r.returncode and "now" not in r.stdout
+        assert "FAILED: build/test_a\nall of it\nand why\n" in r.stdout
+    write("exit 0")
+    assert "1 of them now" in run().stdout
