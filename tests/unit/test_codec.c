@@ -258,6 +258,11 @@ static void a_probe_reads_the_orientation(void)
 
 	CHECK(orientation_with(little, sizeof(little)) == 6);
 	CHECK(orientation_with(big, sizeof(big)) == 8);
+	little[22] = 4; /* LONG, as some cameras write it */
+	CHECK(orientation_with(little, sizeof(little)) == 6);
+	little[22] = 2;
+	CHECK(orientation_with(little, sizeof(little)) == 1);
+	little[22] = 3;
 	little[28] = 9;
 	CHECK(orientation_with(little, sizeof(little)) == 1);
 	little[18] = 255; /* entries past the end */

@@ -10,6 +10,7 @@ enum {
 	ENTRY_SIZE = 12,
 	TAG_ORIENTATION = 0x0112,
 	TYPE_SHORT = 3,
+	TYPE_LONG = 4,
 };
 
 struct tiff {
@@ -32,11 +33,25 @@ static uint32_t get32(const struct tiff *t, size_t at)
 	return t->big_endian ? __builtin_bswap32(v) : v;
 }
 
+/* The first value of an entry, or 0. Exif demands SHORT; cameras write LONG, too,
+   and all common readers take it. */
+static uint32_t get_value(const struct tiff *t, size_t entry)
+{
+	switch (get16(t, entry + 2)) {
+	case TYPE_SHORT:
+		return get16(t, entry + 8);
+	case TYPE_LONG:
+		return get32(t, entry + 8);
+	default:
+		return 0;
+	}
+}
+
 /* The entries of the first directory, at `at`. */
 static unsigned search(const struct tiff *t, size_t at)
 {
 	size_t n, entry;
-	unsigned v;
+	uint32_t v;
 
 	if (!range_ok(at, 2, t->size))
 		return 1;
@@ -45,10 +60,10 @@ static unsigned search(const struct tiff *t, size_t at)
 		entry = at + 2 + i * ENTRY_SIZE;
 		if (!range_ok(entry, ENTRY_SIZE, t->size))
 			return 1;
-		if (get16(t, entry) != TAG_ORIENTATION ||
-		    get16(t, entry + 2) != TYPE_SHORT)
+		v = get16(t, entry) == TAG_ORIENTATION ? get_value(t, entry)
+						       : 0;
+		if (!v)
 			continue;
-		v = get16(t, entry + 8);
 		return v >= 1 && v <= 8 ? v : 1;
 	}
 	return 1;
