@@ -215,6 +215,61 @@ static void restart_markers_are_followed(void)
 	}
 }
 
+/* The JPEG with fill bytes before each marker but the first. */
+static struct jpeg filled(struct jpeg jpeg)
+{
+	struct jpeg out = { .bytes = malloc(4 * jpeg.size) };
+	bool is_scan = false;
+
+	CHECK(out.bytes);
+	for (size_t i = 0; i < jpeg.size;) {
+		bool is_marker = i && i + 1 < jpeg.size &&
+				 jpeg.bytes[i] == 0xff && jpeg.bytes[i + 1];
+		size_t n = 1;
+
+		if (is_marker) {
+			unsigned marker = jpeg.bytes[i + 1];
+
+			memset(out.bytes + out.size, 0xff, 3);
+			out.size += 3;
+			n = is_scan ? 2
+				    : 2u + (jpeg.bytes[i + 2] << 8) +
+					      jpeg.bytes[i + 3];
+			is_scan |= marker == 0xda;
+		} else if (!i) {
+			n = 2;
+		}
+		memcpy(out.bytes + out.size, jpeg.bytes + i, n);
+		out.size += n;
+		i += n;
+	}
+	return out;
+}
+
+static void fill_bytes_change_nothing(void)
+{
+	struct rng rng = { .key = 5 };
+
+	for (unsigned interval = 0; interval < 12; interval += 3) {
+		struct kind kind = {
+			.width = 150,
+			.height = 70,
+			.components = 3,
+			.across = 2,
+			.down = 1 + interval % 2,
+			.quality = 80,
+			.restart = interval,
+			.noise = 40,
+		};
+		struct jpeg plain = encode(&kind), jpeg = filled(plain);
+
+		CHECK(jpeg.size > plain.size + 3 * 5);
+		check_crops(jpeg, NULL, &rng, 10);
+		free(jpeg.bytes);
+		free(plain.bytes);
+	}
+}
+
 static void other_kinds_are_not_taken(void)
 {
 	static const struct {
@@ -481,6 +536,7 @@ int main(void)
 	planes_of_all_qualities_are_those_of_libjpeg();
 	full_blocks_are_those_of_libjpeg();
 	restart_markers_are_followed();
+	fill_bytes_change_nothing();
 	other_kinds_are_not_taken();
 	reduced_images_are_smaller();
 	rectangles_must_lie_inside();

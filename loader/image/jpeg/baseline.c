@@ -10,6 +10,7 @@
 #include "loader/image/jpeg/entry_index.h"
 #include "loader/image/jpeg/entry_record.h"
 #include "loader/image/jpeg/huffman.h"
+#include "loader/image/jpeg/stuffing.h"
 #include "loader/util/scratch.h"
 
 enum {
@@ -261,6 +262,7 @@ static const char *decode_from_start(struct baseline *b,
 		mcu = run.mcu;
 		if (bad || mcu == n)
 			return bad;
+		read += stuffing_fill(at + read, left - read);
 		at += read;
 		left -= read;
 		if ((run.bit + 7) / 8 != run.size || !is_restart(at, left, i))

@@ -8,6 +8,7 @@
 #include "loader/image/jpeg/entry_index.h"
 #include "loader/image/jpeg/huffman.h"
 #include "loader/image/jpeg/idct.h"
+#include "loader/image/jpeg/stuffing.h"
 
 enum {
 	SOF0 = 0xc0,
@@ -278,6 +279,7 @@ const char *baseline_header_parse(const uint8_t *bytes, size_t size,
 		const char *bad;
 		size_t n;
 
+		at += stuffing_fill(bytes + at, size - at);
 		if (!range_ok(at, 4, size) || bytes[at] != 0xff)
 			return "no marker where one must be";
 		marker = bytes[at + 1];

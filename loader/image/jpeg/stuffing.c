@@ -79,3 +79,12 @@ size_t stuffing_remove(const uint8_t *bytes, size_t size, uint8_t *out,
 #endif
 	return copy_data(bytes, size, out, n, copy_plain);
 }
+
+size_t stuffing_fill(const uint8_t *bytes, size_t size)
+{
+	size_t n = 0;
+
+	while (size - n >= 2 && bytes[n] == 0xff && bytes[n + 1] == 0xff)
+		n++;
+	return n;
+}
