@@ -16,6 +16,8 @@ from conftest import BUILD
 from test_mkfs import make, picture, pixels, refused, run, save, truth
 
 Image = pytest.importorskip("PIL.Image")
+ImageCms = pytest.importorskip("PIL.ImageCms")
+ImageOps = pytest.importorskip("PIL.ImageOps")
 features = pytest.importorskip("PIL.features")
 
 CORPUS = pathlib.Path(__file__).parents[1] / "fuzz/corpus/picture"
@@ -187,8 +189,9 @@ def test_bmp_of_os2(tmp_path):
 
 # --- TIFF --------------------------------------------------------------------
 
-def tiff(a, planar, tiled, color=2, endian="<"):
-    """A TIFF of kinds that Pillow does not write; a is (H, W, C)."""
+def tiff(a, planar, tiled, color=2, endian="<", absent=(), tags=None):
+    """A TIFF of kinds that Pillow does not write; a is (H, W, C). The strips or
+    tiles `absent` are left out; tags are {tag: numbers or bytes}."""
     h, w, c = a.shape
     order = np.dtype(a.dtype).newbyteorder(endian)
     planes = np.moveaxis(a, -1, 0)[..., None] if planar else a[None]
@@ -204,8 +207,9 @@ def tiff(a, planar, tiled, color=2, endian="<"):
         units += [full[y:y + 16, x:x + 16].tobytes()
                   for y in range(0, h, 16) for x in range(0, w, 16)]
     body, places = b"", []
+    units = [b"" if i in absent else u for i, u in enumerate(units)]
     for u in units:
-        places.append(8 + len(body))
+        places.append(8 + len(body) if u else 0)
         body += u
     long = {256: [w], 257: [h], 258: [a.dtype.itemsize * 8] * c, 259: [1],
             262: [color], 277: [c], 284: [2 if planar else 1]}
@@ -214,14 +218,16 @@ def tiff(a, planar, tiled, color=2, endian="<"):
         long[322] = [16]
     long[kind[1]] = [16 if tiled else 5]
     long[kind[2]], long[kind[3]] = places, [len(u) for u in units]
+    long |= tags or {}
     entries, more = b"", b""
     end = 8 + len(body) + 2 + 12 * len(long) + 4
     for tag, values in sorted(long.items()):
-        packed = struct.pack(f"{endian}{len(values)}I", *values)
-        entries += struct.pack(endian + "HHI", tag, 4, len(values)) + (
-            packed if len(values) == 1
+        text = isinstance(values, bytes)
+        packed = values if text else struct.pack(f"{endian}{len(values)}I", *values)
+        entries += struct.pack(endian + "HHI", tag, 2 if text else 4, len(values)) + (
+            packed.ljust(4, b"\0") if len(packed) <= 4
             else struct.pack(endian + "I", end + len(more)))
-        more += b"" if len(values) == 1 else packed
+        more += b"" if len(packed) <= 4 else packed
     return (b"II*\0" if endian == "<" else b"MM\0*") + \
         struct.pack(endian + "I", 8 + len(body)) + body + \
         struct.pack(endian + "H", len(long)) + entries + bytes(4) + more
@@ -250,6 +256,88 @@ def test_gray_of_a_tiff_may_be_inverted(tmp_path):
     a = np.asarray(noisy())[..., :1].copy()
     got = one(tmp_path, "1.tif", tiff(a, False, False, 0))
     assert (got == 255 - a).all()
+
+
+@pytest.mark.parametrize("nothing", [None, 200])
+@pytest.mark.parametrize("dtype", ["u1", "u2"])
+@pytest.mark.parametrize("planar, tiled", [(False, False), (False, True),
+                                           (True, False), (True, True)])
+def test_what_a_tiff_leaves_out_is_nothing(tmp_path, planar, tiled, dtype, nothing):
+    """GDAL's SPARSE_OK: strips and tiles of offset 0 and size 0."""
+    a = np.full((40, 40, 3), 77, dtype)
+    tags = {42113: b"%d\0" % nothing} if nothing else {}
+    got = one(tmp_path, "1.tif", tiff(a, planar, tiled, 2, "<", {1}, tags))
+    whole = np.full((40, 40, 3), 77, dtype)
+    if planar:
+        rows = slice(0, 16) if tiled else slice(5, 10)
+        whole[rows, 16:32 if tiled else None, 0] = nothing or 0
+        if not tiled:
+            whole[5:10, :, 0] = nothing or 0
+    elif tiled:
+        whole[:16, 16:32] = nothing or 0
+    else:
+        whole[5:10] = nothing or 0
+    assert (got == whole >> (8 if dtype == "u2" else 0)).all()
+
+
+def refusal(tmp_path, data):
+    need(".tif")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/1.tif").write_bytes(data)
+    done = run("--mode=raw", tmp_path / "src", tmp_path / "x.beton")
+    assert done.returncode == 1
+    return done.stderr.decode()
+
+
+@pytest.mark.parametrize("form, word", [(2, "signed"), (3, "floating-point")])
+def test_numbers_that_pixels_cannot_hold_are_refused(tmp_path, form, word):
+    dtype = "u2" if form == 2 else "u4"
+    data = tiff(np.ones((9, 9, 1), dtype), False, False, 1, tags={339: [form]})
+    assert f"{word} samples: scale them" in refusal(tmp_path, data)
+
+
+@pytest.mark.parametrize("channels, color", [(13, 1), (3, 1), (5, 2)])
+def test_bands_that_pixels_would_lose_are_refused(tmp_path, channels, color):
+    data = tiff(np.ones((9, 9, channels), "u1"), False, False, color)
+    assert f"{channels} bands, of which an image has" in refusal(tmp_path, data)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2"])
+@pytest.mark.parametrize("planar", [False, True])
+@pytest.mark.parametrize("colors", [1, 3])
+def test_colors_are_divided_by_associated_alpha(tmp_path, colors, planar, dtype):
+    a = np.zeros((20, 20, colors + 1), "u1")
+    a[..., :colors] = 100
+    a[..., -1] = 128
+    a[0, 0, -1] = 0
+    want = np.full((20, 20, 3), 199)    # as Pillow: 100 * 255 // 128
+    want[0, 0] = 100
+    data = tiff(a.astype(dtype) << (8 if dtype == "u2" else 0), planar, False,
+                1 if colors == 1 else 2, tags={338: [1]})
+    assert (one(tmp_path, "1.tif", data) == want).all()
+    data = tiff(a, planar, False, 1 if colors == 1 else 2, tags={338: [2]})
+    assert (one(tmp_path, "1.tif", data) == 100).all()
+
+
+@pytest.mark.parametrize("mode", ["YCbCr", "LAB"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_tiff_of_any_colors_is_turned_upright(tmp_path, mode, orientation):
+    im = picture(1, W, H)
+    if mode == "LAB":
+        im = ImageCms.profileToProfile(im, ImageCms.createProfile("sRGB"),
+                                       ImageCms.createProfile("LAB"),
+                                       outputMode="LAB")
+    else:
+        im = im.convert(mode)
+    upright = None
+    for tag in 1, orientation:
+        out = io.BytesIO()
+        im.save(out, "tiff", tiffinfo={274: tag})
+        got = one(tmp_path, "1.tif", out.getvalue())
+        upright = got if upright is None else upright
+    want = Image.fromarray(upright.astype("u1"))
+    want.getexif()[274] = orientation
+    assert (got == np.asarray(ImageOps.exif_transpose(want))).all()
 
 
 # --- AVIF, HEIC, JPEG XL -----------------------------------------------------

@@ -58,6 +58,8 @@ struct page {
 	uint16_t bits;	  /* per sample */
 	uint16_t samples; /* per pixel */
 	bool planar;	  /* samples lie in planes of their own */
+	bool has_alpha;	  /* the colors are multiplied by the next sample */
+	uint16_t nothing; /* a sample of what the file leaves out, as stored */
 	uint8_t palette[COLORS_MAX][3];
 	/* A strip or tile: */
 	uint32_t width;
@@ -202,11 +204,22 @@ static uint8_t scale(unsigned value, unsigned factor)
 	return (uint8_t)((t + (t >> 8)) >> 8);
 }
 
+/* A pixel of no alpha has no color: it stays as it is, as in Pillow. */
+static void divide(uint8_t *pixel, unsigned alpha)
+{
+	for (int c = 0; alpha && c < 3; c++)
+		pixel[c] = (uint8_t)min_u64(pixel[c] * 255u / alpha, 255);
+}
+
 /* Samples of CMYK arrive in order: black, the last, makes a color of the three
-   that the pixel holds until then. */
+   that the pixel holds until then. Alpha follows the colors. */
 static void put_sample(const struct page *p, unsigned channel, uint8_t v,
 		       uint8_t *pixel)
 {
+	if (channel == used_samples[p->kind]) {
+		divide(pixel, v);
+		return;
+	}
 	switch (p->kind) {
 	case KIND_GRAY:
 		memset(pixel, v, 3);
@@ -230,13 +243,19 @@ static void put_sample(const struct page *p, unsigned channel, uint8_t v,
 	}
 }
 
+/* The samples of a pixel that count. */
+static unsigned num_read(const struct page *p)
+{
+	return used_samples[p->kind] + p->has_alpha;
+}
+
 /* Puts the first `width` pixels of a unit's row. All samples of a plane belong
    to one channel. */
 static void put_row(const struct page *p, const uint8_t *in, unsigned plane,
 		    uint32_t width, uint8_t *pixel)
 {
 	size_t step = p->planar ? 1 : p->samples;
-	unsigned n = p->planar ? 1 : used_samples[p->kind];
+	unsigned n = p->planar ? 1 : num_read(p);
 	const uint8_t *row = p->row;
 
 	unpack_samples(p, in, width * step, p->row);
@@ -247,21 +266,44 @@ static void put_row(const struct page *p, const uint8_t *in, unsigned plane,
 
 /* --- strips and tiles ---------------------------------------------------- */
 
+/*
+ * Returns whether the file leaves out a strip or tile, as GDAL's SPARSE_OK does:
+ * its offset and its size are 0. libtiff reads the beginning of the file then.
+ */
+static bool is_absent(TIFF *tiff, uint32_t unit)
+{
+	return !TIFFGetStrileOffset(tiff, unit) &&
+	       !TIFFGetStrileByteCount(tiff, unit);
+}
+
+static void fill_unit(struct page *p, size_t bytes)
+{
+	if (p->bits == 16)
+		for (size_t i = 0; i + 1 < bytes; i += 2)
+			store16(p->unit + i, p->nothing);
+	else
+		memset(p->unit, p->bits == 8 ? p->nothing : 0, bytes);
+}
+
 /* Reads the unit whose upper left pixel is (x, y). */
 static bool read_unit(struct page *p, uint32_t x, uint32_t y, unsigned plane,
 		      size_t bytes)
 {
 	uint16_t s = (uint16_t)plane;
+	uint32_t unit = p->tiled ? TIFFComputeTile(p->tiff, x, y, 0, s)
+				 : TIFFComputeStrip(p->tiff, y, s);
 	tmsize_t n;
 
+	if (is_absent(p->tiff, unit)) {
+		fill_unit(p, bytes);
+		return true;
+	}
 	if (p->tiled)
-		n = TIFFReadEncodedTile(p->tiff,
-					TIFFComputeTile(p->tiff, x, y, 0, s),
-					p->unit, (tmsize_t)p->unit_size);
+		n = TIFFReadEncodedTile(p->tiff, unit, p->unit,
+					(tmsize_t)p->unit_size);
 	else
-		n = TIFFReadEncodedStrip(p->tiff,
-					 TIFFComputeStrip(p->tiff, y, s),
-					 p->unit, (tmsize_t)bytes);
+		n = TIFFReadEncodedStrip(p->tiff, unit, p->unit,
+					 (tmsize_t)bytes);
 	return n >= (tmsize_t)bytes;
 }
 
@@ -339,6 +381,31 @@ static void read_palette(struct page *p)
 			p->palette[i][c] = (uint8_t)(channel[c][i] >> 8);
 }
 
+/* The value of GDAL_NODATA, a text, if the samples can hold it. */
+static uint16_t find_nothing(const struct page *p)
+{
+	enum { TAG_NODATA = 42113 };
+	const char *text = NULL;
+	uint32_t size = 0; /* as libtiff returns it for tags it does not know */
+	double v;
+
+	if (!TIFFGetField(p->tiff, TAG_NODATA, &size, &text) || !text || !size ||
+	    !memchr(text, 0, size))
+		return 0;
+	v = strtod(text, NULL);
+	return v >= 0 && v < (1u << p->bits) ? (uint16_t)v : 0;
+}
+
+static bool find_alpha(const struct page *p)
+{
+	const uint16_t *extra = NULL;
+	uint16_t n = 0;
+
+	return (p->kind == KIND_GRAY || p->kind == KIND_RGB) &&
+	       TIFFGetField(p->tiff, TIFFTAG_EXTRASAMPLES, &n, &extra) && n &&
+	       *extra == EXTRASAMPLE_ASSOCALPHA;
+}
+
 /* Returns whether this file can read the page. */
 static bool find_kind(struct page *p)
 {
@@ -386,12 +453,43 @@ static bool find_kind(struct page *p)
 	default:
 		return false;
 	}
-	return p->samples >= used_samples[p->kind] && p->samples <= SAMPLES_MAX;
+	if (p->samples < used_samples[p->kind] || p->samples > SAMPLES_MAX)
+		return false;
+	p->has_alpha = p->samples > used_samples[p->kind] && find_alpha(p);
+	p->nothing = find_nothing(p);
+	return true;
+}
+
+/* Refuses numbers that 8 bits cannot hold in their order, and bands that the
+   pixels would leave out. One sample more may be alpha. */
+static int check_samples(struct input *in, TIFF *tiff)
+{
+	uint16_t format = 0, samples = 0, color = 0;
+	unsigned most;
+
+	TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLEFORMAT, &format);
+	TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLESPERPIXEL, &samples);
+	TIFFGetField(tiff, TIFFTAG_PHOTOMETRIC, &color);
+	if (format == SAMPLEFORMAT_INT || format == SAMPLEFORMAT_IEEEFP)
+		return picture_refuse(
+			in->decoder, -ENOTSUP,
+			"TIFF: %s samples: scale them to unsigned 8 or 16 bits, or store arrays (.npy, HDF5)",
+			format == SAMPLEFORMAT_INT ? "signed"
+						   : "floating-point");
+	most = color == PHOTOMETRIC_SEPARATED ? 5
+	       : color == PHOTOMETRIC_RGB     ? 4
+					      : 2;
+	if (color <= PHOTOMETRIC_SEPARATED && samples > most)
+		return picture_refuse(
+			in->decoder, -ENOTSUP,
+			"TIFF: %u bands, of which an image has %u: store arrays (.npy, HDF5)",
+			samples, most == 2 ? 1 : most - 1);
+	return 0;
 }
 
 static int read_page(struct input *in, struct page *p)
 {
-	unsigned planes = p->planar ? used_samples[p->kind] : 1;
+	unsigned planes = p->planar ? num_read(p) : 1;
 	int r = reserve_unit(in, p);
 
 	for (unsigned i = 0; !r && i < planes; i++)
@@ -401,15 +499,26 @@ static int read_page(struct input *in, struct page *p)
 	return r;
 }
 
+static uint32_t num_units(TIFF *tiff)
+{
+	return TIFFIsTiled(tiff) ? TIFFNumberOfTiles(tiff)
+				 : TIFFNumberOfStrips(tiff);
+}
+
 /* Reads other colors, such as YCbCr of several compressions, by libtiff's own
    conversion to RGBA. */
-static int read_converted(struct input *in, struct page *p)
+static int read_converted(struct input *in, struct page *p, uint16_t turn)
 {
 	const struct image *image = p->image;
 	size_t n = (size_t)image->width * image->height;
 	char why[1024] = "";
 	cleanup_free uint32_t *rgba = NULL;
 
+	for (uint32_t i = 0; i < num_units(p->tiff); i++)
+		if (is_absent(p->tiff, i))
+			return picture_refuse(
+				in->decoder, -ENOTSUP,
+				"TIFF: strips or tiles are left out, of colors that are not gray, RGB or a palette");
 	if (!TIFFRGBAImageOK(p->tiff, why))
 		return picture_refuse(in->decoder, -ENOTSUP, "TIFF: %.120s",
 				      why[0] ? why : "unsupported colors");
@@ -418,8 +527,9 @@ static int read_converted(struct input *in, struct page *p)
 		return picture_refuse(in->decoder, -EFBIG,
 				      "TIFF: no memory for %zu pixels", n);
 	memset(rgba, 0, n * sizeof(*rgba));
+	/* libtiff mirrors, but turns nothing: its rows stay as stored. */
 	if (!TIFFReadRGBAImageOriented(p->tiff, image->width, image->height,
-				       rgba, ORIENTATION_TOPLEFT, 1))
+				       rgba, turn, 1))
 		return refuse(in);
 	for (size_t i = 0; i < n; i++) {
 		image->pixels[3 * i] = TIFFGetR(rgba[i]);
@@ -433,18 +543,23 @@ static int decode_page(struct input *in, TIFF *tiff, struct picture_found *out)
 {
 	struct page page = { .tiff = tiff, .image = &out->image };
 	uint32_t width = 0, height = 0;
-	uint16_t turn = 0;
-	int r;
+	uint16_t turn = ORIENTATION_TOPLEFT;
+	int r = check_samples(in, tiff);
+
+	if (r)
+		return r;
 
 	TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &width);
 	TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height);
 	r = picture_reserve(in->decoder, width, height, &out->image);
 	if (r)
 		return r;
-	if (!find_kind(&page))
-		return read_converted(in, &page);
 	TIFFGetFieldDefaulted(tiff, TIFFTAG_ORIENTATION, &turn);
-	out->orientation = turn <= 8 ? turn : 0;
+	if (turn < ORIENTATION_TOPLEFT || turn > ORIENTATION_LEFTBOT)
+		turn = ORIENTATION_TOPLEFT;
+	out->orientation = turn;
+	if (!find_kind(&page))
+		return read_converted(in, &page, turn);
 	return read_page(in, &page);
 }
 
