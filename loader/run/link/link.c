@@ -37,7 +37,7 @@ static unsigned take_turns(struct ring *ring, struct link *link)
 			;
 		if (link->num_turns)
 			break;
-		pthread_cond_wait(&ring->makers.open, &ring->lock);
+		pthread_cond_wait(&ring->makers.queued, &ring->lock);
 	}
 	pthread_mutex_unlock(&ring->lock);
 	return link->num_turns - before;

@@ -12,21 +12,22 @@
 
 /* Returns the number of unfinished turns that do not share the tensors of a
    cached step. */
-static uint32_t count_turns_in_making(const struct ring *ring)
+static uint32_t count_unfinished(const struct ring *ring)
 {
 	const struct turn *t;
 	uint32_t n = 0;
 
 	DL_FOREACH(ring->turns, t)
 	{
-		n += t->state < TURN_DONE && !t->of && !turn_is_stale(ring, t);
+		n += t->state < TURN_DONE && !t->replays &&
+		     !turn_is_stale(ring, t);
 	}
 	return n;
 }
 
 /* Returns the number of turns that are stale, and that a maker may never
    answer. */
-static uint32_t count_left_turns(const struct ring *ring)
+static uint32_t count_abandoned(const struct ring *ring)
 {
 	const struct turn *t;
 	uint32_t n = 0;
@@ -40,7 +41,7 @@ static uint32_t count_left_turns(const struct ring *ring)
 
 static bool has_room(const struct ring *ring)
 {
-	uint32_t left = ring->options.has_makers ? count_left_turns(ring) : 0;
+	uint32_t left = ring->options.has_makers ? count_abandoned(ring) : 0;
 
 	return ring->in_flight - left < ring->options.prefetch;
 }
@@ -49,17 +50,16 @@ static bool may_begin_turn(const struct ring *ring)
 {
 	const struct replay *replay = ring->options.replay;
 
-	if (!has_room(ring) || ring->worker_error || ring->rest.is_resting ||
-	    ring->options.on_demand ||
-	    ring->produced.epoch >= ring->epochs_end)
+	if (!has_room(ring) || ring->worker_error || ring->idle.is_idle ||
+	    ring->options.on_demand || ring->begun.epoch >= ring->epochs_end)
 		return false;
-	if (replay && !replay_may_begin(replay, ring->produced.epoch,
-					count_turns_in_making(ring)))
+	if (replay && !replay_may_begin(replay, ring->begun.epoch,
+					count_unfinished(ring)))
 		return false;
 	/* Without this check, the thread would never wait in an epoch without
 	   steps. */
 	return spec_batches(&ring->options.feed->spec) &&
-	       cursor_steps(&ring->produced, 0);
+	       cursor_steps(&ring->begun, 0);
 }
 
 /* Returns NULL if memory is short. */
@@ -82,23 +82,23 @@ static struct turn *begin_turn(struct ring *ring)
 {
 	struct turn *t;
 
-	if (cursor_at_end(&ring->produced)) {
-		cursor_seek(&ring->produced, ring->produced.epoch + 1, 0);
+	if (cursor_at_end(&ring->begun)) {
+		cursor_seek(&ring->begun, ring->begun.epoch + 1, 0);
 		return NULL;
 	}
 	t = add_turn(ring);
 	if (!t)
 		return NULL;
-	t->name = (struct name){ ring->produced.epoch,
-				 cursor_number(&ring->produced) };
-	t->is_padding = t->name.number >=
-			spec_batches(&ring->options.feed->spec);
-	ring->produced.step++;
+	t->name =
+		(struct name){ ring->begun.epoch, cursor_number(&ring->begun) };
+	t->is_padding =
+		t->name.number >= spec_batches(&ring->options.feed->spec);
+	ring->begun.step++;
 	ring->in_flight++;
-	t->sequence = ring->produced_sequence++;
-	t->of = ring->options.replay
-			? replay_next(ring->options.replay, t->name.epoch)
-			: NULL;
+	t->sequence = ring->begun_sequence++;
+	t->replays = ring->options.replay
+			     ? replay_next(ring->options.replay, t->name.epoch)
+			     : NULL;
 	return t;
 }
 
@@ -115,8 +115,8 @@ static struct turn *begin_named_turn(struct ring *ring)
 	return t;
 }
 
-/* Begins all turns that there is room for, and leaves them to any side. */
-static void open_turns(struct ring *ring)
+/* Begins all turns that there is room for, and queues them for any side. */
+static void queue_turns(struct ring *ring)
 {
 	struct turn *t;
 
@@ -124,7 +124,7 @@ static void open_turns(struct ring *ring)
 		t = begin_turn(ring);
 		if (!t)
 			continue;
-		t->state = TURN_OPEN;
+		t->state = TURN_QUEUED;
 		turns_offer(ring);
 	}
 }
@@ -137,8 +137,8 @@ static struct turn *next_turn(struct ring *ring)
 	if (named_may_begin(ring))
 		return begin_named_turn(ring);
 	if (ring->options.has_makers) {
-		open_turns(ring);
-		return makers_take_here(ring);
+		queue_turns(ring);
+		return makers_take_local(ring);
 	}
 	while (!t && may_begin_turn(ring))
 		t = begin_turn(ring);
@@ -184,8 +184,8 @@ static void read_figures(struct ring *ring, struct rank_figures *out)
 }
 
 /* Sends a report to the daemon, which publishes it (beton-stats(7)), if the
-   trainer got a batch since the last one. Does nothing if the feed has no daemon.
-   Called without the lock. */
+   trainer got a batch since the last one. Does nothing if the feed has no
+   daemon. Called without the lock. */
 static void report_send(struct ring *ring)
 {
 	struct feed *feed = ring->options.feed;
@@ -268,8 +268,8 @@ static void replay_turn(struct ring *ring, struct turn *t)
 	pthread_mutex_unlock(&ring->lock);
 	before = stage_now_ns();
 	t->times.fetched_ns = t->times.made_ns = before;
-	r = replay_fill(ring->options.replay, t->step, t->of, t->name.epoch,
-			t->name.number);
+	r = replay_fill(ring->options.replay, t->step, t->replays,
+			t->name.epoch, t->name.number);
 	if (r)
 		turn_note_failure(ring, t, t->name.epoch, t->name.number, r,
 				  p != NULL);
@@ -305,7 +305,7 @@ static void fetch_turn(struct ring *ring, struct turn *t)
 		return;
 	}
 	t->state = TURN_RUNNING;
-	t->is_lean = !step_has_memory(t->step);
+	t->is_split = ring->options.head_rows && step_has_memory(t->step);
 	turn_begin_rows(ring, t);
 }
 
@@ -313,10 +313,10 @@ static void fetch_turn(struct ring *ring, struct turn *t)
 static void wait_for_room(struct ring *ring)
 {
 	struct lane *lane = &ring->lanes[LANE_FETCHER];
-	uint64_t until = residence_rests_at(ring);
+	uint64_t until = residence_trims_at(ring);
 
 	if (until && until <= stage_now_ns())
-		residence_rest(ring);
+		residence_trim(ring);
 	else
 		turns_wait_counted(ring, &ring->room, until,
 				   &lane->stages[STAGE_READ].room_wait_ns);
@@ -333,7 +333,7 @@ static void *run_fetcher(void *arg)
 		t = next_turn(ring);
 		if (!t)
 			wait_for_room(ring);
-		else if (t->of)
+		else if (t->replays)
 			replay_turn(ring, t);
 		else
 			fetch_turn(ring, t);

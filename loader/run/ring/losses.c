@@ -28,8 +28,8 @@ bool losses_take(struct losses *l, uint32_t samples, uint32_t lost,
 	*unlogged = lost ? 0 : losses_end(l);
 	l->samples = is_whole ? l->samples + samples : 0;
 	l->batches = is_whole ? l->batches + 1 : 0;
-	return is_whole && (l->samples >= LOSSES_MAX ||
-			    l->batches >= batches_of_epoch);
+	return is_whole &&
+	       (l->samples >= LOSSES_MAX || l->batches >= batches_of_epoch);
 }
 
 uint64_t losses_end(struct losses *l)

@@ -30,10 +30,10 @@ bool losses_have(const struct losses *losses, int error);
 bool losses_add(struct losses *losses);
 
 /*
- * The user takes a batch of `samples` with `lost` ones. Returns whether too many
- * were lost in a row: LOSSES_MAX, or all samples of so many batches as an epoch
- * has. If it is the first batch after losses, *unlogged receives the number of
- * those that were not logged, otherwise 0.
+ * The user takes a batch of `samples` with `lost` ones. Returns whether too
+ * many were lost in a row: LOSSES_MAX, or all samples of so many batches as an
+ * epoch has. If it is the first batch after losses, *unlogged receives the
+ * number of those that were not logged, otherwise 0.
  */
 bool losses_take(struct losses *losses, uint32_t samples, uint32_t lost,
 		 uint64_t batches_of_epoch, uint64_t *unlogged);

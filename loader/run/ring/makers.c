@@ -7,7 +7,7 @@
 enum {
 	/* Batches that the own workers have at a time: one that they make, and
 	   the following one. */
-	HERE_MAX = 2,
+	LOCAL_MAX = 2,
 	/* A batch is stalled after twice the longest of the last times, but
 	   not before the least delay; and after the first delay as long as no
 	   time is known. */
@@ -20,19 +20,19 @@ static const uint64_t MS = 1000000;
 
 void makers_init(struct makers *m)
 {
-	pthread_cond_init(&m->open, NULL);
+	pthread_cond_init(&m->queued, NULL);
 	pthread_cond_init(&m->removed, NULL);
 }
 
 void makers_fini(struct makers *m)
 {
-	pthread_cond_destroy(&m->open);
+	pthread_cond_destroy(&m->queued);
 	pthread_cond_destroy(&m->removed);
 }
 
 /* --- which turn, and whose --- */
 
-static bool is_here(const struct turn *t)
+static bool is_local(const struct turn *t)
 {
 	return t->state == TURN_FETCHING ||
 	       (t->state == TURN_RUNNING && !t->step->is_sent);
@@ -51,7 +51,7 @@ static bool has_timely_maker(const struct ring *ring)
 	return false;
 }
 
-bool makers_here_wants(const struct ring *ring)
+bool makers_wants_local(const struct ring *ring)
 {
 	const struct turn *t;
 	unsigned n = 0;
@@ -60,13 +60,13 @@ bool makers_here_wants(const struct ring *ring)
 		return false;
 	DL_FOREACH(ring->turns, t)
 	{
-		n += is_here(t) && !turn_is_stale(ring, t);
+		n += is_local(t) && !turn_is_stale(ring, t);
 	}
-	return n < HERE_MAX;
+	return n < LOCAL_MAX;
 }
 
-/* Begins another turn for the batch of a stalled one. If memory is short, returns
-   NULL, and makers_look() marks the turn again. */
+/* Begins another turn for the batch of a stalled one. If memory is short,
+   returns NULL, and makers_look() marks the turn again. */
 static struct turn *repeat(struct ring *ring, struct turn *stalled)
 {
 	struct turn *t;
@@ -94,9 +94,9 @@ static bool is_stalled(const struct ring *ring, const struct turn *t)
 	       !turn_is_stale(ring, t);
 }
 
-static bool is_open(const struct ring *ring, const struct turn *t)
+static bool is_queued(const struct ring *ring, const struct turn *t)
 {
-	return t->state == TURN_OPEN && !turn_is_stale(ring, t);
+	return t->state == TURN_QUEUED && !turn_is_stale(ring, t);
 }
 
 /* Returns the oldest turn that the maker of a link may make. A turn that was
@@ -109,7 +109,7 @@ static struct turn *find_for_link(struct ring *ring, const struct link *link)
 	{
 		if (is_stalled(ring, t) && !t->is_repeated && t->link != link)
 			return repeat(ring, t);
-		if (is_open(ring, t) && !t->is_refused)
+		if (is_queued(ring, t) && !t->is_refused)
 			return t;
 	}
 	return NULL;
@@ -117,31 +117,31 @@ static struct turn *find_for_link(struct ring *ring, const struct link *link)
 
 /* Returns the oldest turn that the own workers may make. If they should rest,
    that is one that no maker may make. */
-static struct turn *find_here(struct ring *ring)
+static struct turn *find_local(struct ring *ring)
 {
-	bool wants = makers_here_wants(ring);
+	bool wants = makers_wants_local(ring);
 	struct turn *t;
 
 	DL_FOREACH(ring->turns, t)
 	{
 		if (is_stalled(ring, t))
 			return repeat(ring, t);
-		if (is_open(ring, t) && (wants || t->is_refused))
+		if (is_queued(ring, t) && (wants || t->is_refused))
 			return t;
 	}
 	return NULL;
 }
 
-struct turn *makers_take_here(struct ring *ring)
+struct turn *makers_take_local(struct ring *ring)
 {
-	struct turn *t = find_here(ring);
+	struct turn *t = find_local(ring);
 
 	if (!t)
 		return NULL;
 	t->state = TURN_FETCHING;
 	ring->makers.stats.here++;
 	/* Makers, which have left this turn, take the following ones. */
-	pthread_cond_broadcast(&ring->makers.open);
+	pthread_cond_broadcast(&ring->makers.queued);
 	return t;
 }
 
@@ -150,7 +150,7 @@ bool makers_take(struct ring *ring, struct link *link)
 	struct turn *t;
 
 	/* The fetching thread takes it. */
-	if (makers_here_wants(ring) && !ring->makers.is_fetching)
+	if (makers_wants_local(ring) && !ring->makers.is_fetching)
 		return false;
 	t = find_for_link(ring, link);
 	if (!t)
@@ -186,7 +186,7 @@ static struct turn *remove_first(struct link *link)
 }
 
 /* Whether another turn of the same place will be done. */
-static bool has_twin(const struct ring *ring, const struct turn *t)
+static bool has_duplicate(const struct ring *ring, const struct turn *t)
 {
 	const struct turn *other;
 
@@ -199,13 +199,13 @@ static bool has_twin(const struct ring *ring, const struct turn *t)
 	return false;
 }
 
-static void open_again(struct ring *ring, struct turn *t)
+static void requeue(struct ring *ring, struct turn *t)
 {
-	t->state = TURN_OPEN;
+	t->state = TURN_QUEUED;
 	t->is_stalled = false;
 	if (t->step->parcel)
 		device_batch_end(t->step->parcel);
-	if (turn_is_stale(ring, t) || has_twin(ring, t))
+	if (turn_is_stale(ring, t) || has_duplicate(ring, t))
 		turn_recycle(ring, t);
 }
 
@@ -251,7 +251,7 @@ void makers_refused(struct ring *ring, struct link *link)
 	link->is_late = false;
 	t->is_refused = true;
 	ring->makers.stats.refused++;
-	open_again(ring, t);
+	requeue(ring, t);
 	turns_offer(ring);
 }
 
@@ -273,7 +273,7 @@ void makers_ready(struct ring *ring, struct link *link)
 void makers_remove(struct ring *ring, struct link *link)
 {
 	while (link->num_turns)
-		open_again(ring, remove_first(link));
+		requeue(ring, remove_first(link));
 	DL_DELETE(ring->makers.links, link);
 	ring->makers.num_links--;
 	ring->makers.num_ready -= link->is_ready;
@@ -290,7 +290,7 @@ void makers_stop(struct ring *ring)
 	{
 		shutdown(link->fd, SHUT_RDWR);
 	}
-	pthread_cond_broadcast(&ring->makers.open);
+	pthread_cond_broadcast(&ring->makers.queued);
 	while (ring->makers.num_links)
 		pthread_cond_wait(&ring->makers.removed, &ring->lock);
 }
@@ -305,7 +305,7 @@ static struct turn *find_awaited(const struct ring *ring)
 
 	DL_FOREACH(ring->turns, t)
 	{
-		if (t->sequence != ring->given_sequence)
+		if (t->sequence != ring->delivered_sequence)
 			continue;
 		if (t->state != TURN_REMOTE)
 			return NULL;

@@ -29,7 +29,7 @@ struct ring_options {
 	/* How many rows of the others workers may make; 0: there are none, and
 	   all memory of a batch is for all its rows. */
 	uint32_t head_rows;
-	bool on_demand; /* no batch has a place in the order of delivery */
+	bool on_demand;	 /* no batch has a place in the order of delivery */
 	bool has_makers; /* may have links (makers.h) */
 	/* The own workers rest while there is a maker. */
 	bool spares_workers;

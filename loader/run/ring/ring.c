@@ -30,7 +30,7 @@ static struct turn *find_ready_turn(struct ring *ring)
 	DL_FOREACH(ring->turns, t)
 	{
 		if (t->state == TURN_DONE &&
-		    t->sequence == ring->given_sequence)
+		    t->sequence == ring->delivered_sequence)
 			return t;
 	}
 	return NULL;
@@ -48,8 +48,8 @@ static bool is_before(const struct timespec *a, const struct timespec *b)
 static bool wait_until_ready(struct ring *ring, const struct timespec *end)
 {
 	struct timespec look = clock_in_ms(LOOK_MS);
-	bool looks = ring->options.has_makers &&
-		     (!end || is_before(&look, end));
+	bool looks =
+		ring->options.has_makers && (!end || is_before(&look, end));
 
 	if (looks)
 		end = &look;
@@ -87,22 +87,23 @@ static struct turn *wait_for_turn(struct ring *ring)
 static void end_epoch(struct ring *ring)
 {
 	ring->epoch_over = true;
-	cursor_finish(&ring->given);
+	cursor_finish(&ring->delivered);
 }
 
 /* Ends an epoch without further batches, and moves to the next epoch. Returns
    false if a batch follows. */
 static bool advance_epoch(struct ring *ring)
 {
-	if (!cursor_at_end(&ring->given))
+	if (!cursor_at_end(&ring->delivered))
 		return false;
-	if (!ring->epoch_over || ring->given.epoch + 1 >= ring->epochs_end) {
+	if (!ring->epoch_over ||
+	    ring->delivered.epoch + 1 >= ring->epochs_end) {
 		end_epoch(ring);
 		return true;
 	}
-	cursor_seek(&ring->given, ring->given.epoch + 1, 0);
+	cursor_seek(&ring->delivered, ring->delivered.epoch + 1, 0);
 	ring->epoch_over = false;
-	if (!cursor_at_end(&ring->given))
+	if (!cursor_at_end(&ring->delivered))
 		return false;
 	end_epoch(ring);
 	return true;
@@ -125,11 +126,11 @@ static uint32_t count_ready_turns(const struct ring *ring)
 static void weigh_turn(struct ring *ring, const struct turn *t, uint32_t ready,
 		       uint64_t now)
 {
-	uint64_t last = ring->last_given_ns;
+	uint64_t last = ring->last_delivered_ns;
 	struct device_batch *p = t->step->parcel;
 
-	ring->last_given_ns = now;
-	if (!p || !ring->options.plan.whole || t->of || t->step->is_sent)
+	ring->last_delivered_ns = now;
+	if (!p || !ring->options.plan.whole || t->replays || t->step->is_sent)
 		return;
 	offload_add(&ring->balance,
 		    &(struct offload_batch){
@@ -153,8 +154,8 @@ static uint64_t count_output_bytes(const struct beton_batch *batch)
 	return bytes;
 }
 
-static void note_given_batch(struct ring *ring, const struct beton_batch *batch,
-			     uint64_t now)
+static void note_delivery(struct ring *ring, const struct beton_batch *batch,
+			  uint64_t now)
 {
 	bool made = ring->options.plan.until != BETON_STAGE_READ;
 
@@ -178,21 +179,21 @@ static void judge_losses(struct ring *ring, struct turn *t)
 	struct step *s = t->step;
 	size_t used;
 
-	if (!losses_take(&ring->losses, s->batch.num_samples,
-			 s->lost, cursor_steps(&ring->given, 0),
-			 &ring->unlogged))
+	if (!losses_take(&ring->losses, s->batch.num_samples, s->lost,
+			 cursor_steps(&ring->delivered, 0), &ring->unlogged))
 		return;
 	ring->unlogged = losses_end(&ring->losses);
 	used = strlen(s->message);
-	snprintf(s->message + used, sizeof(s->message) - used,
-		 "; %llu samples in a row could not be read: on_error skips no more of them",
-		 (unsigned long long)ring->losses.samples);
+	snprintf(
+		s->message + used, sizeof(s->message) - used,
+		"; %llu samples in a row could not be read: on_error skips no more of them",
+		(unsigned long long)ring->losses.samples);
 	t->error = step_errno(s);
 }
 
 /* Delivers a turn that is done to the user. If it failed, returns its error and
-   recycles it. Counts failed samples here, because workers can make a batch more
-   than once. */
+   recycles it. Counts failed samples here, because workers can make a batch
+   more than once. */
 static int deliver_turn(struct ring *ring, struct turn *t,
 			const struct beton_batch **out, char *message,
 			size_t size)
@@ -207,7 +208,7 @@ static int deliver_turn(struct ring *ring, struct turn *t,
 	}
 	turn_land(ring, t);
 	t->state = TURN_HELD;
-	residence_note_given(ring);
+	residence_note_delivery(ring);
 	pthread_cond_signal(&ring->room);
 	*out = &t->step->batch;
 	return 0;
@@ -215,24 +216,25 @@ static int deliver_turn(struct ring *ring, struct turn *t,
 
 /* Counts and delivers the next turn. If a maker was stalled, there may be
    another turn of the same place, which is stale then. */
-static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
-		     const struct beton_batch **out, char *message, size_t size)
+static int deliver_in_order(struct ring *ring, struct turn *t, uint32_t ready,
+			    const struct beton_batch **out, char *message,
+			    size_t size)
 {
 	uint64_t now = stage_now_ns();
 	int r;
 
-	ring->given_sequence++;
-	ring->given.step++;
-	turns_note_user(ring);
+	ring->delivered_sequence++;
+	ring->delivered.step++;
+	turns_wake_blocked(ring);
 	if (t->error)
 		losses_end(&ring->losses);
-	else if (!t->of)
+	else if (!t->replays)
 		judge_losses(ring, t);
 	if (t->error) {
 		throughput_break(&ring->throughput);
 	} else {
 		weigh_turn(ring, t, ready, now);
-		note_given_batch(ring, &t->step->batch, now);
+		note_delivery(ring, &t->step->batch, now);
 	}
 	r = deliver_turn(ring, t, out, message, size);
 	if (ring->options.has_makers)
@@ -251,13 +253,13 @@ static int explain_end(const struct ring *ring, char *message, size_t size)
 }
 
 /* Waits for the next turn and delivers it to the user. Called with the lock. */
-static int give_next_turn(struct ring *ring, const struct beton_batch **out,
-			  char *message, size_t size)
+static int deliver_next(struct ring *ring, const struct beton_batch **out,
+			char *message, size_t size)
 {
 	struct turn *t;
 	uint32_t ready;
 
-	if (!cursor_consumed(&ring->given))
+	if (!cursor_consumed(&ring->delivered))
 		throughput_begin(&ring->throughput, ring->throughput.asked_ns);
 	ready = find_ready_turn(ring) && !ring->throughput.is_waiting
 			? count_ready_turns(ring)
@@ -265,7 +267,7 @@ static int give_next_turn(struct ring *ring, const struct beton_batch **out,
 	throughput_look(&ring->throughput, ready);
 	t = wait_for_turn(ring);
 	if (t)
-		return give_turn(ring, t, ready, out, message, size);
+		return deliver_in_order(ring, t, ready, out, message, size);
 	throughput_break(&ring->throughput);
 	return explain_end(ring, message, size);
 }
@@ -282,14 +284,14 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	if (!advance_epoch(ring)) {
 		ring->unlogged = 0;
 		residence_begin_call(ring);
-		r = give_next_turn(ring, out, message, message_size);
+		r = deliver_next(ring, out, message, message_size);
 		residence_end_call(ring);
 		pthread_mutex_unlock(&ring->lock);
 		log_unlogged(ring, ring->unlogged);
 		return r;
 	}
-	ring->last_given_ns = 0;
-	epoch = ring->given.epoch;
+	ring->last_delivered_ns = 0;
+	epoch = ring->delivered.epoch;
 	unlogged = losses_end(&ring->losses);
 	pthread_mutex_unlock(&ring->lock);
 	log_unlogged(ring, unlogged);
@@ -308,7 +310,7 @@ void ring_waited_for_upload(struct ring *ring)
 /* Whether ring_next() would return -ENODATA. Called with the lock. */
 static bool is_at_end(const struct ring *ring)
 {
-	struct cursor next = ring->given;
+	struct cursor next = ring->delivered;
 
 	if (!cursor_at_end(&next))
 		return false;
@@ -445,14 +447,14 @@ void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 	uint64_t before;
 
 	scoped_lock(&ring->lock);
-	before = ring->given.epoch;
-	cursor_seek(&ring->given, epoch, batches);
+	before = ring->delivered.epoch;
+	cursor_seek(&ring->delivered, epoch, batches);
 	if (ring->epochs_end != UINT64_MAX)
-		ring->epochs_end += ring->given.epoch - before;
-	ring->produced = ring->given;
-	ring->given_sequence = ring->produced_sequence;
+		ring->epochs_end += ring->delivered.epoch - before;
+	ring->begun = ring->delivered;
+	ring->delivered_sequence = ring->begun_sequence;
 	ring->epoch_over = false;
-	ring->last_given_ns = 0;
+	ring->last_delivered_ns = 0;
 	throughput_break(&ring->throughput);
 	turns_drop_stale(ring);
 	pthread_cond_signal(&ring->room);
@@ -460,12 +462,12 @@ void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 
 const struct cursor *ring_cursor(const struct ring *ring)
 {
-	return &ring->given;
+	return &ring->delivered;
 }
 
 uint64_t ring_epoch(struct ring *ring)
 {
-	const struct cursor *c = &ring->given;
+	const struct cursor *c = &ring->delivered;
 
 	scoped_lock(&ring->lock);
 	if (cursor_at_end(c) && c->epoch + 1 < ring->epochs_end)
@@ -573,14 +575,14 @@ int ring_open(const struct ring_options *options, struct ring **out)
 		return -ENOMEM;
 	ring->options = *options;
 	ring->epochs_end = options->epochs_end;
-	ring->given = ring->produced = options->start;
+	ring->delivered = ring->begun = options->start;
 	ring->opened_ns = stage_now_ns();
 	offload_init(&ring->balance, options->balance, options->workers);
 	ring->losses.is_remote = feed_is_remote(options->feed);
 	pthread_mutex_init(&ring->lock, NULL);
 	ring->inputs = calloc(options->prefetch, sizeof(*ring->inputs));
 	residence_reset(ring);
-	ring->rest.asked_ns = ring->opened_ns;
+	ring->idle.called_ns = ring->opened_ns;
 	clock_cond_init(&ring->room);
 	clock_cond_init(&ring->work);
 	makers_init(&ring->makers);

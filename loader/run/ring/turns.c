@@ -39,7 +39,7 @@ void turns_wait_counted(struct ring *ring, pthread_cond_t *cond,
 
 bool turn_is_stale(const struct ring *ring, const struct turn *t)
 {
-	return t->state != TURN_HELD && t->sequence < ring->given_sequence;
+	return t->state != TURN_HELD && t->sequence < ring->delivered_sequence;
 }
 
 void turn_close(struct ring *ring, struct turn *t)
@@ -87,17 +87,17 @@ void turns_drop_free(struct ring *ring, struct turn *t)
 	turn_close(ring, t);
 }
 
-void turns_note_user(struct ring *ring)
+void turns_wake_blocked(struct ring *ring)
 {
-	if (!ring->residence.is_short)
+	if (!ring->residence.is_blocked)
 		return;
-	ring->residence.is_short = false;
+	ring->residence.is_blocked = false;
 	pthread_cond_broadcast(&ring->work);
 }
 
-/* Whether to free a surplus turn. Keep a turn with GPU memory, because freeing
-   that memory waits for the device. Keep a cached turn, because other turns may
-   share its tensors. */
+/* Frees the turn if more than `prefetch` others are free. Keeps a turn with GPU
+   memory, because freeing that memory waits for the device, and a cached turn,
+   because other turns may share its tensors. */
 void turn_recycle(struct ring *ring, struct turn *t)
 {
 	DL_DELETE(ring->turns, t);
@@ -110,14 +110,14 @@ void turn_recycle(struct ring *ring, struct turn *t)
 	t->state = TURN_FREE;
 	if (t->is_cached) {
 		LL_PREPEND(ring->cached_turns, t);
-	} else if ((ring->stopping || ring->rest.is_resting ||
+	} else if ((ring->stopping || ring->idle.is_idle ||
 		    ring->num_free > ring->options.prefetch) &&
 		   !t->step->parcel) {
 		turn_close(ring, t);
 	} else {
 		turns_add_free(ring, t);
 	}
-	turns_note_user(ring);
+	turns_wake_blocked(ring);
 	pthread_cond_signal(&ring->room);
 }
 
@@ -134,18 +134,18 @@ void turns_drop_stale(struct ring *ring)
 				t->step->batch.num_samples - t->next_row;
 			t->next_row = t->step->batch.num_samples;
 		}
-		if (t->state == TURN_DONE || t->state == TURN_OPEN ||
+		if (t->state == TURN_DONE || t->state == TURN_QUEUED ||
 		    (t->state == TURN_RUNNING && !t->rows_left))
 			turn_recycle(ring, t);
 	}
 }
 
 /* If the replay caches this turn, lets later turns share its tensors. */
-static void keep_turn(struct ring *ring, struct turn *t)
+static void cache_turn(struct ring *ring, struct turn *t)
 {
 	if (!ring->options.replay || t->is_named)
 		return;
-	if (!t->error && !t->of)
+	if (!t->error && !t->replays)
 		t->is_cached = replay_add(ring->options.replay, t->step);
 	pthread_cond_signal(&ring->room);
 }
@@ -159,7 +159,7 @@ void turn_finish(struct ring *ring, struct turn *t, int error)
 		turn_recycle(ring, t);
 		return;
 	}
-	keep_turn(ring, t);
+	cache_turn(ring, t);
 	pthread_cond_broadcast(&ring->ready);
 	if (ring->options.has_makers)
 		turns_offer(ring);
@@ -168,7 +168,7 @@ void turn_finish(struct ring *ring, struct turn *t, int error)
 /* Returns the memory of a turn that no worker has worked on. */
 static enum turn_memory first_memory(const struct ring *ring)
 {
-	return ring->options.head_rows ? TURN_BARE : TURN_WHOLE;
+	return ring->options.head_rows ? MEMORY_NONE : MEMORY_FULL;
 }
 
 int turn_take_free(struct ring *ring, struct turn **out)
@@ -212,7 +212,7 @@ void turn_give_input(struct ring *ring, struct turn *t)
 
 	if (!t->step->copies || !own->capacity)
 		return;
-	if (ring->num_inputs < ring->options.prefetch && !ring->rest.is_resting)
+	if (ring->num_inputs < ring->options.prefetch && !ring->idle.is_idle)
 		ring->inputs[ring->num_inputs++] = *own;
 	else
 		buffer_fini(own);
@@ -222,16 +222,16 @@ void turn_give_input(struct ring *ring, struct turn *t)
 void turns_offer(struct ring *ring)
 {
 	pthread_cond_signal(&ring->room);
-	pthread_cond_broadcast(&ring->makers.open);
+	pthread_cond_broadcast(&ring->makers.queued);
 }
 
 void turn_begin(struct ring *ring, struct turn *t)
 {
-	t->of = NULL;
+	t->replays = NULL;
 	t->state = TURN_FETCHING;
 	t->error = 0;
 	t->is_named = t->is_padding = false;
-	t->short_ns = t->held_up_ns = 0;
+	t->blocked_since_ns = t->blocked_ns = 0;
 	t->is_stalled = t->is_repeated = t->is_refused = false;
 	t->times = (struct throughput_times){
 		.has_upload = t->step->parcel != NULL,

@@ -1,12 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The turns of a ring: the batches between fetching and release, their states,
- * and the lock that guards them. Private to the ring: no other directory may
- * include this header (FACE in tests/lint/layers.py). makers.h passes its structs
- * to loader/run/link, too.
- * The fetching thread begins turns in the order of delivery, and workers run
- * their rows. The user's thread takes each turn when it is done. On release the
- * turn becomes free.
+ * and the lock that guards them. No other directory may include this header
+ * (FACE in tests/lint/layers.py). loader/run/link gets its structs by makers.h.
+ *
+ * A turn is a step and its place in the order of delivery. It is the ring's
+ * unit of work: an element of a bounded queue whose memory is used again. The
+ * fetching thread begins turns in the order of delivery, until `prefetch` of
+ * them are in flight. Workers run their rows, a few at a time, of the oldest
+ * turn first. The user's thread takes each turn when its sequence is the next
+ * one, and holds it until it releases the batch. Then the turn is free, and its
+ * memory is that of a later batch:
+ *
+ *   FREE -> FETCHING -> RUNNING -> FINISHING -> DONE -> HELD -> FREE
+ *      `--> QUEUED -> FETCHING       only with makers: the own workers make it,
+ *             | `---> REMOTE -> RUNNING           or a maker does
+ *             `<---------'           its link failed, or it refused
+ *
+ * A queue of whole batches would need none of the flags below. Each answers a
+ * case in which such a queue was too large, too slow, or did not end its wait:
+ *
+ * - A batch of 256 float32 images of 224 pixels has 154 MB, and the user holds
+ *   one more. `beton bench` had 520 MB, because there was memory for a whole
+ *   second batch. Now it has 216 MB, with the same CPU time per image (384 us
+ *   before, 390 us now). Workers begin that batch in little memory, its *head*,
+ *   and its *body* moves from the batch that the user releases: `memory`,
+ *   `is_split`, `is_growing`.
+ * - If users do not release in time, workers are *blocked*. One such wait is no
+ *   reason for more memory, because a user may keep the first batch. After two
+ *   windows of 32 batches that lost 2 % of their time, it is: `blocked_ns`,
+ *   `was_slow`, `complete_max`.
+ * - Between two epochs the memory is of no use, so an *idle* ring frees it:
+ *   `idle`. By this and the head, Python with NumPy came from 719 to 400 MB.
+ * - A seek must not wait for workers, and a maker may never answer. So turns
+ *   are not removed but become *stale*: delivered_sequence has passed their
+ *   sequence. Rows that no worker has begun are dropped, and the last thread
+ *   that works on the turn recycles it.
+ * - A maker that stalls must not stop a trainer. Another side makes its batch
+ *   as well (a hedged request), so that several turns have one sequence:
+ *   `is_stalled`, `is_repeated`. All have the same bits, and the first one that
+ *   is done counts.
+ * - Makers make batches for others, in no order: `is_named`.
+ * - A replay delivers batches again, without work, to measure the trainer
+ *   alone: `replays`, `is_cached`.
  *
  * Unless a function documents otherwise, the caller holds ring->lock.
  */
@@ -27,28 +63,31 @@
 
 enum { TURNS_WHY_SIZE = 600 };
 
-/* Indices of ring->lanes. Worker i has lane LANE_WORKERS + i. Links share a lane,
-   which they change under the lock. */
+/* Indices of ring->lanes. Worker i has lane LANE_WORKERS + i. Links share a
+   lane, which they change under the lock. */
 enum { LANE_TRAINER, LANE_FETCHER, LANE_LINKS, LANE_WORKERS };
 
-/* States of a turn, in their order. Change them under the lock. */
+/* States of a turn, in their order. Change them under the lock. A turn is in
+   flight from TURN_QUEUED to TURN_DONE. */
 enum turn_state {
-	TURN_FREE,
-	TURN_OPEN,   /* waits for a side that makes it, if there are makers */
-	TURN_REMOTE, /* a maker makes it */
-	TURN_FETCHING,
-	TURN_RUNNING,
-	TURN_STARTING,
-	TURN_DONE,
-	TURN_HELD,
+	TURN_FREE,   /* in ring->free_turns or cached_turns, and in no batch */
+	TURN_QUEUED, /* only with makers: waits for a side that makes it */
+	TURN_REMOTE, /* a maker makes it; it is in turn->link */
+	TURN_FETCHING,	/* only one: the fetching thread has it */
+	TURN_RUNNING,	/* has rows that are not done */
+	TURN_FINISHING, /* all rows are done: a worker runs the batch callback,
+			   or starts the upload */
+	TURN_DONE,	/* waits for the user */
+	TURN_HELD,	/* the user has it, until ring_release() */
 };
 
-/* The memory that a turn may use (residence.h). A free turn has it from the last
-   batch, and a bare one has none yet. */
+/* How much of the memory of its tensors a turn may use (residence.h), if it is
+   split. A free turn has that of its last batch. If no turn is split, because
+   batches are small, for example, all turns have MEMORY_FULL. */
 enum turn_memory {
-	TURN_BARE,
-	TURN_HEAD,
-	TURN_WHOLE,
+	MEMORY_NONE, /* before the first row: addresses, but no pages */
+	MEMORY_HEAD, /* for the first ring_options.head_rows rows */
+	MEMORY_FULL, /* for all rows: head and body */
 };
 
 /* The name of a batch. */
@@ -64,65 +103,82 @@ enum { NAMED_MAX = 64 };
 struct named {
 	struct name names[NAMED_MAX + 1];
 	unsigned num;
-	uint32_t in_flight; /* their turns from TURN_FETCHING to TURN_DONE */
+	uint32_t in_flight; /* turns with is_named that are in flight */
 };
 
 /* A step and its state in the ring. The lock guards every member, but not the
-   content of `step`. */
+   content of `step`: that is of the thread that fetches, receives or finishes
+   the turn, of each worker for its rows, and of the user. */
 struct turn {
 	struct step *step;
 	struct turn *prev, *next;
-	const struct step
-		*of;	/* the cached step with the shared tensors, or NULL */
-	bool is_cached; /* cached: later turns may share its tensors until
-			 ring_close() */
 	enum turn_state state;
 	uint64_t sequence; /* its number in the order of delivery */
-	enum turn_memory memory;
-	bool is_lean;	/* its step has no such memory */
-	bool gets_body; /* a worker moves memory to it */
-	uint64_t short_ns; /* when workers began to wait for its body, or 0 */
-	uint64_t held_up_ns; /* how long they waited */
+	struct name name;
+	bool is_padding;   /* at the end of an epoch: repeats a batch of another
+			      rank */
 	bool is_named;	   /* the user has asked for it by name, and it has the
 			      number TURN_NAMED */
-	struct name name;
-	bool is_padding; /* at the end of an epoch: repeats a batch of another
-			    rank */
-	uint32_t next_row;
-	uint32_t rows_left; /* unfinished rows */
+	uint32_t next_row; /* the first row that no worker has begun */
+	uint32_t rows_left; /* rows that are not done */
+	int error;	    /* of the whole batch, or 0 */
 	struct throughput_times times;
-	int error;
-	/* For makers.h, like the members below. */
+
+	/* For a replay. */
+	const struct step *replays; /* the cached step whose tensors this one
+				       shares, or NULL */
+	bool is_cached; /* the replay has its step, until ring_close(): later
+			   turns may share its tensors */
+
+	/* For residence.h. */
+	enum turn_memory memory;
+	bool is_split;	 /* its memory comes in two parts, head and body; valid
+			    from TURN_RUNNING */
+	bool is_growing; /* a worker moves the body to it, without the lock */
+	uint64_t blocked_since_ns; /* since when workers waited for its body; 0:
+				      they did not */
+	uint64_t blocked_ns;	   /* how long they did */
+
+	/* For makers.h. */
 	struct link *link; /* of TURN_REMOTE */
 	uint64_t asked_ns; /* when its maker was asked */
 	bool is_stalled;   /* another side should make it as well */
 	bool is_repeated;  /* there was another turn of this sequence */
-	bool is_refused;   /* a maker could not make it */
+	bool is_refused;   /* a maker could not make it: only for own workers */
 };
 
-/* The state of residence.h. */
+/* Which turns get memory, and when more of it pays (residence.h). */
 struct residence {
-	uint64_t wait_until_ns; /* the user may release a batch until then */
-	bool has_released;	/* and has done so */
-	bool releases;		/* and did so with the batch before */
-	bool is_short;		/* workers wait for a body */
-	uint32_t complete;	/* as in the options, or more */
-	uint64_t begun_ns;	/* the last batches: their begin, their number, */
-	uint32_t given;
-	uint64_t lost_ns; /* and what the user waited because workers had */
-	bool loses;	  /* that was much in the batches before these */
-	uint32_t gifts;		/* modulo a constant */
-	uint32_t surplus;	/* free turns that no gift has needed */
+	uint32_t complete_max; /* how many turns, of those that are delivered
+				  next, may have more than a head: as in the
+				  options, or after slow windows, `prefetch` */
+	bool is_blocked; /* workers wait for a body: wake them if the turns
+			    that may get one change */
+	/* A user who has just taken a batch is expected to release the previous
+	   one until release_due_ns. */
+	uint64_t release_due_ns;
+	bool has_released; /* and has done so */
+	bool had_released; /* and did so after the batch before */
+	/* The current window of delivered batches. */
+	uint64_t window_begun_ns;
+	uint32_t window_batches;
+	uint64_t window_blocked_ns; /* the user's waits for blocked workers */
+	bool was_slow;		    /* those were long in the last window */
+	/* Low-water mark of free turns with full memory, over some grants of a
+	   body: so many turns were of no use. */
+	uint32_t grants; /* of these */
+	uint32_t free_low;
 };
 
-/* The state of the rest (residence.h). */
-struct rest {
-	bool is_resting;
-	unsigned users;	    /* calls that ask for batches now */
-	uint64_t asked_ns;  /* the end of the last such call */
-	uint64_t given_ns;  /* when the user got the last batch, or 0 */
-	uint64_t period_ns; /* from one batch to the next; the longest of the
-			       last times */
+/* Whether the ring is idle (residence.h): no call asks for batches, and memory
+   of free turns was freed. */
+struct idle {
+	bool is_idle;
+	unsigned calls;	       /* calls that ask for batches now */
+	uint64_t called_ns;    /* the end of the last such call */
+	uint64_t delivered_ns; /* when the user got the last batch, or 0 */
+	uint64_t period_ns;    /* from one batch to the next; the longest of the
+				  last times */
 };
 
 /* Batches that a maker is asked for at a time: the one that it makes, and the
@@ -151,8 +207,8 @@ struct makers {
 	struct link *links;
 	unsigned num_links;
 	unsigned num_ready;	/* links whose sides have greeted each other */
-	bool is_fetching;	/* the fetching thread has a turn */
-	pthread_cond_t open;	/* wakes links */
+	bool is_fetching;	/* the fetching thread reads a batch file */
+	pthread_cond_t queued;	/* wakes links */
 	pthread_cond_t removed; /* wakes makers_stop() */
 	uint64_t times_ns[MAKERS_TIMES]; /* from asking to receiving */
 	uint64_t num_times;		 /* ever */
@@ -171,28 +227,32 @@ struct ring {
 	pthread_cond_t work;  /* wakes the workers */
 	pthread_cond_t ready; /* wakes the user's thread */
 	bool stopping;
+	/* Each turn is in one of these lists, but for that from which a worker
+	   moves a body. */
 	struct turn *turns; /* all turns but free ones, as they were begun */
 	struct turn *free_turns;
 	struct turn *cached_turns; /* cached turns that the user has released */
 	uint32_t num_free;
 	struct buffer *inputs; /* memory for batch files, at most `prefetch` */
 	uint32_t num_inputs;
-	uint32_t in_flight; /* turns from TURN_FETCHING to TURN_DONE, in the
-			       order of delivery */
+	uint32_t in_flight; /* turns without is_named that are in flight */
 	struct named named;
 	struct makers makers;
 	struct residence residence;
-	struct rest rest;
+	struct idle idle;
 	uint64_t epochs_end;
-	struct cursor produced;
-	uint64_t produced_sequence;
-	struct cursor given;	 /* only the user's thread writes it */
-	uint64_t given_sequence; /* turns of a smaller sequence are stale */
-	bool epoch_over;	 /* ring_next() has reported the end */
+	struct cursor begun;	 /* the position of the next turn to begin */
+	uint64_t begun_sequence; /* and its sequence */
+	struct cursor delivered; /* the position of the next batch to deliver;
+				    only the user's thread writes it */
+	uint64_t delivered_sequence; /* and its sequence: turns of a smaller one
+					that the user does not hold are stale */
+	bool epoch_over;	     /* ring_next() has reported the end */
 	struct offload balance;
 	struct losses losses;
 	uint64_t unlogged; /* losses to log; only for the user's thread */
-	uint64_t last_given_ns; /* 0: no batch of this epoch delivered yet */
+	uint64_t
+		last_delivered_ns; /* 0: no batch of this epoch delivered yet */
 	struct throughput throughput; /* only the user's thread writes it */
 	uint64_t opened_ns;
 	struct rank_figures reported; /* time of the last report; only for the
@@ -231,18 +291,18 @@ void turns_add_free(struct ring *ring, struct turn *t);
 /* Removes a free turn and frees it. */
 void turns_drop_free(struct ring *ring, struct turn *t);
 
-/* Takes a free turn, or allocates one. If memory is given when rows are run, it
-   has none. The caller fills it and appends it to ring->turns. Returns the
+/* Takes a free turn, or allocates one. If memory is granted when rows are run,
+   it has none. The caller fills it and appends it to ring->turns. Returns the
    errors of step_open(). */
 int turn_take_free(struct ring *ring, struct turn **out);
 /* Gives a turn memory for its batch file, if the ring has some. */
 void turn_take_input(struct ring *ring, struct turn *t);
-/* Returns the memory for the batch file of a turn whose rows are done to the ring,
-   if the step does not need it. */
+/* Returns the memory for the batch file of a turn whose rows are done to the
+   ring, if the step does not need it. */
 void turn_give_input(struct ring *ring, struct turn *t);
 /* Frees the memory for batch files that no turn has. */
 void turns_free_inputs(struct ring *ring);
-/* Wakes the sides that could take a turn, if there are makers. */
+/* Wakes the sides that could take a queued turn. */
 void turns_offer(struct ring *ring);
 /* Begins a free turn, at the end of ring->turns. */
 void turn_begin(struct ring *ring, struct turn *t);
@@ -258,7 +318,7 @@ void turn_land(struct ring *ring, const struct turn *t);
 void turn_recycle(struct ring *ring, struct turn *t);
 /* Wakes the workers, if the turns that they may run can have changed with the
    batches that the user holds. */
-void turns_note_user(struct ring *ring);
+void turns_wake_blocked(struct ring *ring);
 /* Recycles stale turns on which no thread works, and takes the rows of others
    that no worker has begun. */
 void turns_drop_stale(struct ring *ring);

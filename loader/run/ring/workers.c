@@ -133,7 +133,7 @@ static int run_callback(struct worker *w, struct turn *t)
 
 	if (!ring->options.callback || t->error || turn_is_stale(ring, t))
 		return 0;
-	t->state = TURN_STARTING;
+	t->state = TURN_FINISHING;
 	pthread_mutex_unlock(&ring->lock);
 	turns_push_range(ring, "beton callback");
 	r = callback_run(ring->options.callback, batch, w->lane, &busy_ns, why,
@@ -157,7 +157,7 @@ static int start_upload(struct worker *w, struct turn *t)
 
 	if (!t->step->parcel || t->error || turn_is_stale(ring, t))
 		return 0;
-	t->state = TURN_STARTING;
+	t->state = TURN_FINISHING;
 	pthread_mutex_unlock(&ring->lock);
 	before = stage_now_ns();
 	r = step_start(t->step);
@@ -196,7 +196,7 @@ static void run_turn(struct worker *w, struct turn *t)
 	int r;
 
 	t->next_row += n;
-	residence_give(ring, t);
+	residence_grant(ring, t);
 	pthread_mutex_unlock(&ring->lock);
 	run_rows(w, t, first, n, &times);
 	pthread_mutex_lock(&ring->lock);
@@ -229,8 +229,8 @@ static void wait_for_rows(struct worker *w)
 	{
 		comes |= t->state == TURN_FETCHING || t->state == TURN_REMOTE;
 	}
-	residence_wait(ring, comes ? &decode->input_wait_ns
-			       : &decode->room_wait_ns);
+	residence_wait(ring,
+		       comes ? &decode->input_wait_ns : &decode->room_wait_ns);
 }
 
 static void *run_worker(void *arg)
