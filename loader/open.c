@@ -457,26 +457,19 @@ static int start_ring(struct beton_loader *l,
 	return ring_open(&options, &l->ring);
 }
 
-/* The variables that choose the execution device of the operations after
-   cuda(N, auto): the name, and the older one. */
-static const char *const placements[] = { "BETON_PLACEMENT", "BETON_POINT" };
-
+/* Chooses the execution device of the operations after cuda(N, auto). */
 static int read_balance(struct beton_loader *l)
 {
-	l->balance = OFFLOAD_BY_COST;
-	for (size_t i = 0; i < ARRAY_LEN(placements); i++) {
-		const char *word = secure_getenv(placements[i]);
+	const char *word = secure_getenv("BETON_PLACEMENT");
 
-		if (!word || !*word)
-			continue;
-		if (offload_parse(word, &l->balance))
-			return 0;
-		log_error(&l->log,
-			  "%s is `%.40s'; there are auto, gpu, cpu and turns",
-			  placements[i], word);
-		return -EINVAL;
-	}
-	return 0;
+	l->balance = OFFLOAD_BY_COST;
+	if (!word || !*word || offload_parse(word, &l->balance))
+		return 0;
+	log_error(&l->log,
+		  "BETON_PLACEMENT is `%.40s'; there are auto, gpu, cpu and "
+		  "turns",
+		  word);
+	return -EINVAL;
 }
 
 /* The environment of a set-user-ID program may come from another user, so it

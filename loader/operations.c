@@ -14,16 +14,16 @@ static const char *const param_kinds[] = {
 	[PARAM_BYTES] = "bytes",       [PARAM_OPERATIONS] = "operations",
 };
 
-/* "one|two,alias" as a list of "one" and "two"; NULL: an empty list. */
+/* "one|two" as a list of "one" and "two"; NULL: an empty list. */
 static json_t *describe_choices(const char *words)
 {
 	json_t *list = json_array();
 
 	while (words && *words) {
-		json_array_append_new(
-			list, json_stringn(words, strcspn(words, "|,")));
-		words += strcspn(words, "|");
-		words += *words == '|';
+		const size_t n = strcspn(words, "|");
+
+		json_array_append_new(list, json_stringn(words, n));
+		words += n + (words[n] == '|');
 	}
 	return list;
 }

@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--directory", "--folder", default="composer")
+    parser.add_argument("--directory", default="composer")
     parser.add_argument("--save-every", type=int, default=100,
                         metavar="STEPS")
     a = parser.parse_args()

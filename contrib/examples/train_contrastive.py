@@ -48,7 +48,7 @@ def loss_of(z: Tensor) -> Tensor:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--directory", "--folder", type=pathlib.Path,
+    parser.add_argument("--directory", type=pathlib.Path,
                         default="views")
     parser.add_argument("--epochs", type=int, default=6)
     a = parser.parse_args()

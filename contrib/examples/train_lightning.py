@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--directory", "--folder", default="lightning")
+    parser.add_argument("--directory", default="lightning")
     parser.add_argument("--devices", type=int, default=1)
     parser.add_argument("--save-every", type=int, metavar="STEPS")
     parser.add_argument("--resume")

@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--directory", "--folder", type=os.path.abspath,
+    parser.add_argument("--directory", type=os.path.abspath,
                         default="ray")
     parser.add_argument("--save-every", type=int, default=100,
                         metavar="STEPS")

@@ -138,7 +138,7 @@ def mean_iou(net: nn.Module, path: pathlib.Path) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--directory", "--folder", type=pathlib.Path,
+    parser.add_argument("--directory", type=pathlib.Path,
                         default="shapes")
     parser.add_argument("--loader", choices=("betonfs", "torchvision"),
                         default="betonfs")

@@ -61,7 +61,7 @@ def padding(path: pathlib.Path, lengths: str | None) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--directory", "--folder", type=pathlib.Path,
+    parser.add_argument("--directory", type=pathlib.Path,
                         default="tokens")
     parser.add_argument("--epochs", type=int, default=6)
     a = parser.parse_args()

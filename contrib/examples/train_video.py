@@ -52,7 +52,7 @@ def write(path: pathlib.Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--directory", "--folder", type=pathlib.Path,
+    parser.add_argument("--directory", type=pathlib.Path,
                         default="videos")
     parser.add_argument("--epochs", type=int, default=4)
     a = parser.parse_args()

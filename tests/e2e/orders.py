@@ -46,7 +46,7 @@ def resolve(text, samples, data_bytes, lists={}):
     first, end = (0, len(ids)) if ids else subset.split("-")
     n = int(end) - int(first)
     if s["order"] == "weighted":
-        n = int(s.get("num_samples", s.get("draws", n)))
+        n = int(s.get("num_samples", n))
     block = int(s.get("block", count(512 << 10)))
     window = str(s.get("window", max(min(samples, 2048 * block), 1)))
     if window[-1] == "B":

@@ -242,7 +242,7 @@ def test_one_reader_or_eight_get_the_same_bytes(data, mount):
 
 def test_a_remount_and_other_options_change_nothing(data, mount):
     first = contents(mount(data.path))
-    assert contents(mount(data.path, "-o", "threads=8,batch=3,seed=9")) == \
+    assert contents(mount(data.path, "-o", "jobs=8,batch=3,seed=9")) == \
         first
     assert contents(mount(data.path, "-s")) == first
 

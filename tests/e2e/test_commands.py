@@ -190,16 +190,14 @@ def test_help_shows_the_manual_page_on_a_terminal(tmp_path):
 
 # --- names and letters ---
 
-def test_abbreviations_and_earlier_names_mean_the_same(photos, tmp_path):
+def test_abbreviations_mean_the_same(photos, tmp_path):
     common = ("--spec", "batch=4", "--batches=0:2", "--pipeline",
               "center_crop(8)")
     forms = {
         "now": ("--world-size=2", "--rank=1", "--jobs=2",
                 "--delivery=zero-copy"),
         "short": ("--world-s", "2", "--ra", "1", "-qj2", "--deliv=zero-copy"),
-        "before": ("--world", "2", "--rank", "1", "--workers=2",
-                   "--delivery=handover"),
-        "threads": ("--world=2", "--rank=1", "--threads", "2"),
+        "separate": ("--world", "2", "--rank", "1", "-j", "2"),
     }
     for name, form in forms.items():
         run("beton", "dump", photos, "--out", tmp_path / name, *common, *form)
@@ -213,6 +211,18 @@ def test_abbreviations_and_earlier_names_mean_the_same(photos, tmp_path):
         for path in want:
             assert (tmp_path / name / path).read_bytes() == \
                 (tmp_path / "now" / path).read_bytes()
+
+
+@pytest.mark.parametrize("given, expected", [
+    (("--workers=2",), "unknown option --workers; did you mean `--jobs'?"),
+    (("--threads", "2"), "unknown option --threads; did you mean `--jobs'?"),
+    (("--delivery=handover",), "--delivery=handover: expected one of auto, "
+                               "zero-copy, direct"),
+])
+def test_words_of_others_are_refused_with_ours(photos, tmp_path, given,
+                                               expected):
+    r = run("beton", "dump", photos, "--out", tmp_path / "d", *given, code=2)
+    assert expected in r.stderr
 
 
 def test_every_command_has_the_same_name_for_threads():

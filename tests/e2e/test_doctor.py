@@ -196,7 +196,7 @@ def test_progressive_images(folder):
 
 @pytest.mark.skipif(len(CPUS) < 2, reason="one CPU")
 def test_too_few_workers(photos):
-    d = ask(["cpu decode", "cpu transforms"], photos, "--workers", 1,
+    d = ask(["cpu decode", "cpu transforms"], photos, "--jobs", 1,
             "--pipeline", AUGMENT, cause="workers")
     assert gain(d, "--jobs") > 1.3
 
@@ -541,7 +541,7 @@ def test_a_loader_uses_settings_for_defaults(photos, tmp_path):
     assert b["workers"] == 3 and b["image_cache"]["hits"] > 0
     assert "order=quasi_random" in b["spec"] and "window=100" in b["spec"]
     assert str(settings) in err and "using workers=3" in err
-    b, err = bench(photos, "--pipeline", AUGMENT, "--workers", 1, "--spec",
+    b, err = bench(photos, "--pipeline", AUGMENT, "--jobs", 1, "--spec",
                    "order=random", settings=settings)
     assert b["workers"] == 1 and "order=random" in b["spec"]
     assert "ignoring what the program sets: workers=3, order=quasi_random" in err

@@ -33,7 +33,7 @@ def data(tmp_path_factory):
 
 
 def bench(path, pipeline=CROPS, *options):
-    return beton("bench", path, "--spec", SPEC, "--workers", 1, "--epochs",
+    return beton("bench", path, "--spec", SPEC, "--jobs", 1, "--epochs",
                  EPOCHS, "--pipeline", pipeline, *options).stdout
 
 

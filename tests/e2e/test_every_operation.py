@@ -151,7 +151,7 @@ def pipeline(folder):
 
 @pytest.fixture(scope="module")
 def first(data, pipeline, folder):
-    dump(data.path, folder / "first", *SPEC, "--workers", 1, "--pipeline",
+    dump(data.path, folder / "first", *SPEC, "--jobs", 1, "--pipeline",
          pipeline)
     return digest(folder / "first")
 
@@ -165,7 +165,7 @@ def test_all_operations_are_here(data):
 
 @pytest.mark.parametrize("workers", [2, 8])
 def test_threads_change_nothing(data, pipeline, first, tmp_path, workers):
-    dump(data.path, tmp_path / "x", *SPEC, "--workers", workers, "--pipeline",
+    dump(data.path, tmp_path / "x", *SPEC, "--jobs", workers, "--pipeline",
          pipeline)
     assert len(first) == 6 and digest(tmp_path / "x") == first
 
@@ -191,8 +191,8 @@ def test_a_stop_changes_nothing(data, pipeline, first, tmp_path):
     state = ("--state", tmp_path / "s", "--pipeline", pipeline)
     spec = "batch=4,seed=5,drop_last=0"
     dump(data.path, tmp_path / "a", "--spec", spec, "--epoch", 3, "--batches",
-         "0:2", "--workers", 3, *state)
-    dump(data.path, tmp_path / "b", "--spec", spec, "--workers", 1, *state)
+         "0:2", "--jobs", 3, *state)
+    dump(data.path, tmp_path / "b", "--spec", spec, "--jobs", 1, *state)
     assert digest(tmp_path / "a") | digest(tmp_path / "b") == first
 
 

@@ -220,7 +220,7 @@ def test_a_mount_marks_failures_and_recovers(data, source, mount, cache,
 def test_a_batch_that_was_begun_ends_true_or_fails(data, source, mount, cache,
                                                    direct):
     """Its marks were read when there were none: no zeros may follow."""
-    mnt = mount(source.path, "-o", CACHES[cache] + ",ahead=0", expects=SAYS)
+    mnt = mount(source.path, "-o", CACHES[cache] + ",prefetch=0", expects=SAYS)
     number = next(k for k in range(20, BATCHES) if max(ids_of(k)[3:]) > CUT)
     want = by_read(mnt, number)
     fd = os.open(mnt / path_of(number),
@@ -265,7 +265,7 @@ def waits_for_its_disk(d):
 
 
 def test_a_client_that_hangs_up_while_the_disk_hangs_is_not_waited_for(device, daemon):
-    d = daemon(device.path, "-o", "cache=os,ahead=0")
+    d = daemon(device.path, "-o", "cache=os,prefetch=0")
     by_read(d.where, 0)
     (d.where / path_of(1)).stat()       # by which its metadata are there
     gone = zerocopy.Client(d.where)
@@ -301,7 +301,7 @@ class Dump:
                 os.mkfifo(out / f"{k:06}" / name)
         self.process = subprocess.Popen(
             [BUILD / "beton", "dump", source.path, "--out", out, "--spec",
-             SPEC, "--workers", "2", *OWN[cache], *args], text=True,
+             SPEC, "--jobs", "2", *OWN[cache], *args], text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE)
         threading.Thread(target=self.release, args=stops, daemon=True).start()

@@ -95,9 +95,9 @@ def test_photographs_are_the_same_by_file_and_mount(mount, tmp_path):
     if not path.exists():
         pytest.skip(f"no {path}")
     options = ["--spec", "batch=50,seed=1", "--pipeline", AUGMENT]
-    dump(path, tmp_path / "a", *options, "--workers", 1)
+    dump(path, tmp_path / "a", *options, "--jobs", 1)
     for rank in range(2):
-        dump(mount(path), tmp_path / "b", *options, "--workers", 3,
+        dump(mount(path), tmp_path / "b", *options, "--jobs", 3,
              "--rank", rank, "--world-size", 2)
     assert digest(tmp_path / "a") == digest(tmp_path / "b")
     assert len(digest(tmp_path / "a")) == 10

@@ -82,9 +82,9 @@ def test_the_cut_may_be_anywhere(same, before, after):
 @pytest.mark.parametrize("where", ["file", "zero-copy", "direct"])
 def test_every_source(data, mount, same, where, workers):
     if where == "file":
-        same(WITH, "--workers", workers)
+        same(WITH, "--jobs", workers)
     else:
-        same(WITH, "--workers", workers, "--delivery", where,
+        same(WITH, "--jobs", workers, "--delivery", where,
              source=mount(data.path))
 
 

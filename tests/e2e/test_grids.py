@@ -438,7 +438,7 @@ def test_everything_is_the_same_for_any_number_of_workers(data, tmp_path):
     sums = []
     for workers in 1, 2, 8:
         out = tmp_path / str(workers)
-        dump(data.path, out, *SPEC, "--pipeline", text, "--workers", workers)
+        dump(data.path, out, *SPEC, "--pipeline", text, "--jobs", workers)
         sums.append(digest(out))
     assert sums[0] == sums[1] == sums[2]
 

@@ -160,22 +160,22 @@ def test_the_example_is_run_again_without_its_data(trainer, env, mount,
     first, = dumped.dump(data, tmp_path / "first", *EXAMPLE, "--batches", ":1")
     pixels = first.outputs["image"].astype(float)
     mnt = mount(data)
-    env = dict(env, BETON_FAKE="constant", BETON_JOB="again")
+    env = dict(env, BETON_SYNTHETIC="constant", BETON_JOB="again")
     for source in (data, mnt):
         r = run(trainer, source, 3, env=env)
         assert sums(r.stdout) == pytest.approx(
             3 * [2 * pixels.sum() + pixels[:150 - 128].sum()], rel=1e-4)
-        assert r.stderr.startswith("beton: BETON_FAKE is `constant'")
+        assert r.stderr.startswith("beton: BETON_SYNTHETIC is `constant'")
         assert r.stderr.count("\n") == 1
     jobs = json.loads((mnt / ".betonfs/stats.json").read_text())["jobs"]
     assert [j["batches"] for j in jobs if j["name"] == "again"] == [2]
 
 
 def test_the_example_is_run_without_any_data(trainer, env):
-    env = dict(env, BETON_FAKE='fake(150, image="uint8[300,400,3]", '
-                               'label="int64<10")')
+    env = dict(env, BETON_SYNTHETIC='synthetic(150, label="int64<10", '
+                                    'image="uint8[300,400,3]")')
     r = run(trainer, "/nowhere/train.beton", 2, env=env)
-    assert len(sums(r.stdout)) == 2 and "BETON_FAKE" in r.stderr
+    assert len(sums(r.stdout)) == 2 and "BETON_SYNTHETIC" in r.stderr
 
 
 def test_the_example_reports_errors(trainer, env, tmp_path):

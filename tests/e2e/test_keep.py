@@ -36,7 +36,7 @@ def test_an_epoch_is_the_same_with_room_for_all_some_and_none(
         for workers in (1, 2, 4):
             out = tmp_path / f"{size}.{workers}"
             dump(mnt if workers == 2 else data.path, out, *options,
-                 "--workers", workers, "--pipeline",
+                 "--jobs", workers, "--pipeline",
                  place % f"cache(decoded, {size}) |")
             assert digest(out) == want
 
@@ -87,7 +87,7 @@ def bench(source, *options, code=0):
 @pytest.mark.parametrize("place", PLACES)
 def test_bench_reports_cached_images_and_hits(data, place):
     epochs, samples = 4, N if raw_are_kept(place) else N - N // 4
-    options = ["--epochs", epochs, "--workers", 1, "--pipeline",
+    options = ["--epochs", epochs, "--jobs", 1, "--pipeline",
                place % "cache(decoded, 64MiB) |"]
     for until in ("decode", "all"):
         d = json.loads(bench(data.path, *options, "--until", until,

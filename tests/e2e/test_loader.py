@@ -105,7 +105,7 @@ def test_workers_do_not_matter(data, tmp_path):
     for workers in (1, 2, 8):
         out = tmp_path / str(workers)
         dump(data.path, out, "--spec", SPEC, "--pipeline", AUGMENT,
-             "--workers", workers)
+             "--jobs", workers)
         sums.append(digest(out))
     assert sums[0] == sums[1] == sums[2]
 
@@ -155,7 +155,7 @@ def test_resume_anywhere_with_other_workers_and_ranks(data, tmp_path, trial):
         own = tmp_path / f"state{rank}"
         out = tmp_path / f"a{rank}"
         dump(data.path, out, "--spec", SPEC, "--epoch", epoch, "--pipeline",
-             AUGMENT, "--rank", rank, "--world-size", first, "--workers",
+             AUGMENT, "--rank", rank, "--world-size", first, "--jobs",
              rng.randint(1, 4), "--batches", f":{steps * first}",
              "--state", own)
         got.update(digest(out))
@@ -170,7 +170,7 @@ def test_resume_anywhere_with_other_workers_and_ranks(data, tmp_path, trial):
         own.write_text(state.read_text())
         out = tmp_path / f"b{rank}"
         dump(data.path, out, "--pipeline", AUGMENT, "--rank", rank,
-             "--world-size", second, "--workers", rng.randint(1, 4), "--state",
+             "--world-size", second, "--jobs", rng.randint(1, 4), "--state",
              own)
         got.update({k: v for k, v in digest(out).items() if k < n})
     assert got == whole_epoch(data, tmp_path / "whole", epoch)

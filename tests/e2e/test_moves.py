@@ -436,7 +436,7 @@ def test_workers_and_mounts_change_nothing(data, tmp_path, mount, where):
     sums = []
     for workers in 1, 2, 8:
         out = tmp_path / str(workers)
-        dump(source, out, *SPEC, "--workers", workers, "--pipeline", TEXT)
+        dump(source, out, *SPEC, "--jobs", workers, "--pipeline", TEXT)
         sums.append(digest(out))
     dump(data.path, tmp_path / "file", *SPEC, "--pipeline", TEXT)
     assert sums == [digest(tmp_path / "file")] * 3

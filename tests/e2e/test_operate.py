@@ -504,7 +504,7 @@ def test_a_lookup_that_waits_at_the_end_ends(slow_disk, daemon,
     """The kernel cannot forget a batch that was read before a lookup in the
     same directory is answered. The signal comes before the lookup's turn."""
     d = daemon(make.every_type(tmp_path / "every.beton").path, "-s", "-o",
-               "ahead=0,nosandbox")
+               "prefetch=0,nosandbox")
     monkeypatch.delenv("LD_PRELOAD")
     batches = d.where / "batches" / SPEC / "0"
     first, second = (open(batches / f"00000{i}.batch", "rb") for i in (0, 1))
@@ -550,7 +550,7 @@ def test_a_disk_that_hangs_does_not_hold_up_the_end(
         slow_disk, daemon, monkeypatch, tmp_path, args, how):
     """Reads of a dataset never return, and the daemon ends all the same."""
     d = daemon(make.every_type(tmp_path / "every.beton").path, *args, "-o",
-               "ahead=0,nosandbox")
+               "prefetch=0,nosandbox")
     monkeypatch.delenv("LD_PRELOAD")
     slow_disk.touch()
     cat = subprocess.Popen(["cat", d.where / "samples/000000/image.jpg"],

@@ -454,7 +454,7 @@ def test_mixtures_do_not_depend_on_the_worker_that_makes_them(data, mount, tmp_p
             (data.path, 1), (data.path, 2), (data.path, 8),
             (mount(data.path), 3)]):
         out = tmp_path / str(k)
-        dump(source, out, *SPEC, "--pipeline", MIXUP, "--workers", workers)
+        dump(source, out, *SPEC, "--pipeline", MIXUP, "--jobs", workers)
         sums.append(digest(out))
     assert all(s == sums[0] for s in sums)
 
@@ -481,7 +481,7 @@ def test_a_mixture_continues_where_it_was_left(data, tmp_path):
         out = tmp_path / part
         dump(data.path, out, *SPEC[:2], *([] if state.exists() else SPEC[2:]),
              "--pipeline", MIXUP, "--batches", part, "--state", state,
-             "--workers", workers)
+             "--jobs", workers)
         got.update(digest(out))
     assert got == digest(tmp_path / "all")
 
@@ -535,7 +535,7 @@ def test_workers_do_not_matter(data, tmp_path):
     sums = []
     for workers in (1, 2, 7):
         out = tmp_path / str(workers)
-        dump(data.path, out, *SPEC, "--pipeline", text, "--workers", workers)
+        dump(data.path, out, *SPEC, "--pipeline", text, "--jobs", workers)
         sums.append(digest(out))
     assert sums[0] == sums[1] == sums[2]
 

@@ -140,7 +140,7 @@ def test_without_an_index_it_is_smaller(data, tmp_path):
 
 def test_the_file_is_the_same_for_any_number_of_workers(data, tmp_path):
     for n in (1, 3):
-        optimize(data, tmp_path / f"{n}.beton", "--workers", n)
+        optimize(data, tmp_path / f"{n}.beton", "--jobs", n)
     assert (tmp_path / "1.beton").read_bytes() == \
         (tmp_path / "3.beton").read_bytes()
 

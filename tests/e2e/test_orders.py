@@ -105,7 +105,7 @@ def test_ranks_take_turns_in_one_sequence(numbers, tmp_path, world,
     taken = []
     for rank in range(world):
         batches = dump(numbers, tmp_path / str(rank), "--spec", spec,
-                       "--rank", rank, "--world-size", world, "--workers", 1)
+                       "--rank", rank, "--world-size", world, "--jobs", 1)
         assert [b.number for b in batches] == \
             [rank + world * k for k in range(steps)]
         for b in batches:

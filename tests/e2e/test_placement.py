@@ -84,26 +84,20 @@ def test_bench_reports_the_side(data, monkeypatch):
         assert bench(data, HERE)["placement"] == "gpu"
 
 
-def test_the_old_names_still_work(data, monkeypatch):
-    for old, now in ("device", "gpu"), ("processor", "cpu"):
-        monkeypatch.setenv("BETON_POINT", old)
-        assert bench(data, AUTO)["placement"] == now
-        auto = AUTO.replace("auto", "point=auto")
-        assert bench(data, auto)["placement"] == now
-        here = HERE.replace("cuda(0)", "cuda(0, point=here)")
-        assert bench(data, here)["placement"] == "gpu"
-    monkeypatch.setenv("BETON_PLACEMENT", "gpu")        # the new name wins
-    assert bench(data, AUTO)["placement"] == "gpu"
-    monkeypatch.delenv("BETON_PLACEMENT")
-    monkeypatch.setenv("BETON_POINT", "tpu")
+@pytest.mark.parametrize("word", ["tpu", "device", "processor"])
+def test_another_word_is_refused(data, monkeypatch, word):
+    monkeypatch.setenv("BETON_PLACEMENT", word)
     r = beton("bench", data, "--epochs", "2", code=1)
-    assert "BETON_POINT is `tpu'" in r.stderr
+    assert f"BETON_PLACEMENT is `{word}'" in r.stderr
+    assert r.stderr.count("\n") == 1
 
 
-def test_another_word_is_refused(data, monkeypatch):
-    monkeypatch.setenv("BETON_PLACEMENT", "tpu")
-    r = beton("bench", data, "--epochs", "2", code=1)
-    assert "BETON_PLACEMENT is `tpu'" in r.stderr and r.stderr.count("\n") == 1
+def test_another_argument_is_refused(data):
+    for given, line in (("point=auto", "cuda has no parameter `point'"),
+                        ("placement=here", "not `here'")):
+        r = beton("bench", data, "--epochs", "2", "--pipeline",
+                  HERE.replace("cuda(0)", f"cuda(0, {given})"), code=1)
+        assert line in r.stderr
 
 
 @pytest.mark.parametrize("text", [HERE, AUTO])

@@ -805,7 +805,7 @@ def test_errors_are_exceptions(load, data, tmp_path):
     with pytest.raises(betonfs.BetonError, match="text"):
         load(tmp_path / "text")
     for bad in ({"spec": "batch=0"}, {"spec": "color=1"}, {"order": "odd"},
-                {"pipeline": "image | no_such_thing"}, {"rank": 2, "world": 2},
+                {"pipeline": "image | no_such_thing"}, {"rank": 2, "world_size": 2},
                 {"on_error": "ignore"}, {"tensors": "numbers"},
                 {"batch": "list"}, {"cache": "disk"}):
         with pytest.raises(ValueError):

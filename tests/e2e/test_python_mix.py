@@ -138,7 +138,7 @@ def test_a_loop_that_is_left_is_over(mix, paths):
 @pytest.mark.parametrize("cycle", [False, True])
 @pytest.mark.parametrize("drop_last", [False, True])
 def test_ranks_take_batches_of_the_same_dataset(mix, paths, cycle, drop_last):
-    options = {"world": 3, "drop_last": drop_last, "cycle": cycle}
+    options = {"world_size": 3, "drop_last": drop_last, "cycle": cycle}
     ranks = [facts(mix(rank=r, **options), paths) for r in range(3)]
     assert len(ranks[0]) > 3
     for step in zip(*ranks, strict=True):

@@ -156,8 +156,8 @@ def test_bytes_do_not_depend_on_threads_or_on_the_source(photos, mount,
     options = ["--spec", "batch=7,seed=2", "--pipeline", text]
     for workers in 1, 2, 8:
         dump(photos.path, tmp_path / f"{workers}", *options,
-             "--workers", workers)
-    dump(mount(photos.path), tmp_path / "mount", *options, "--workers", 3)
+             "--jobs", workers)
+    dump(mount(photos.path), tmp_path / "mount", *options, "--jobs", 3)
     assert len({str(digest(tmp_path / name))
                 for name in ("1", "2", "8", "mount")}) == 1
 

@@ -221,7 +221,7 @@ def test_workers_and_mounts_change_nothing(data, tmp_path, mount):
     for where, workers in (data.path, 1), (data.path, 2), (data.path, 8), \
             (m, 2):
         out.append(tmp_path / str(len(out)))
-        dump(where, out[-1], *SPEC, "--workers", workers, "--pipeline", ALL)
+        dump(where, out[-1], *SPEC, "--jobs", workers, "--pipeline", ALL)
     first, *others = map(digest, out)
     assert len(first) == 5
     assert all(d == first for d in others)

@@ -393,7 +393,7 @@ def large(tmp_path_factory):
 
 
 def test_a_cache_accounts_for_every_byte(large, mount):
-    mnt = mount(large.path, "-o", "cache=process,cache_size=32MiB,ahead=0")
+    mnt = mount(large.path, "-o", "cache=process,cache_size=32MiB,prefetch=0")
     epoch = mnt / "batches/order=quasi_random,batch=24,block=37,window=300/0"
     for p in sorted(epoch.iterdir()):
         p.read_bytes()
@@ -410,7 +410,7 @@ def test_a_cache_accounts_for_every_byte(large, mount):
 
 
 def test_cache_stages_are_reported(large, mount):
-    mnt = mount(large.path, "-o", "cache=process,cache_size=32MiB,ahead=0")
+    mnt = mount(large.path, "-o", "cache=process,cache_size=32MiB,prefetch=0")
     epoch = mnt / "batches/order=random,batch=24/0"
     for p in sorted(epoch.iterdir()):
         p.read_bytes()
@@ -437,7 +437,7 @@ def test_cache_stages_are_reported(large, mount):
 
 
 def test_stages_without_a_cache(data, mount):
-    mnt = mount(data.path, "-o", "ahead=0")
+    mnt = mount(data.path, "-o", "prefetch=0")
     client = Client(mnt)
     for i in range(N // 4):
         slot, _ = client.get(path_of(i))
@@ -484,7 +484,7 @@ def test_streams_share_cache_statistics(large, mount):
 
 
 def test_a_batch_that_is_there_is_not_late(data, mount):
-    mnt = mount(data.path, "-o", "ahead=0")
+    mnt = mount(data.path, "-o", "prefetch=0")
     client = named(mnt, b"train")
     for late in (1, 1, 2):
         slot, _ = client.get(path_of(late))

@@ -309,7 +309,7 @@ def test_samples_that_come_again_are_augmented_again(shots, mount, tmp_path,
     where = mount(shots, "-o", f"subset=few:{few}")
     args = ["--spec", named(spec), "--pipeline", CROP]
     sources = {"file": (shots, "--subset", f"few:{few}"), "mount": (where,),
-               "one": (shots, "--subset", f"few:{few}", "--workers", 1)}
+               "one": (shots, "--subset", f"few:{few}", "--jobs", 1)}
     dumps = [dump(source[0], tmp_path / name, *source[1:], *args)
              for name, source in sources.items()]
     seen = [i for b in dumps[0] for i in b.ids]

@@ -123,7 +123,7 @@ def test_a_dataset_made_up_is_dumped(tmp_path, monkeypatch):
     assert {b.outputs["image"].shape[1:] for b in got} == {(3, 12, 12)}
     assert {x for b in got for x in b.outputs["label"]} <= set(range(7))
     dump(tmp_path / "none", tmp_path / "b", *SPEC, "--pipeline",
-         TEXT.format("", ""), "--workers", 1)
+         TEXT.format("", ""), "--jobs", 1)
     assert digest(tmp_path / "a") == digest(tmp_path / "b")
 
 

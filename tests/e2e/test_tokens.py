@@ -137,7 +137,7 @@ def test_workers_and_mounts_change_nothing(data, vocabulary, tmp_path, mount):
     out = []
     for where, workers in (data.path, 1), (data.path, 8), (m, 2):
         out.append(tmp_path / str(len(out)))
-        dump(where, out[-1], *SPEC, "--workers", workers, "--pipeline", text)
+        dump(where, out[-1], *SPEC, "--jobs", workers, "--pipeline", text)
     first, *others = map(digest, out)
     assert all(d == first for d in others)
 

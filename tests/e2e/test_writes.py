@@ -360,7 +360,7 @@ def mkfs_for_long(tmp_path, out):
 def optimize_for_long(tmp_path, out):
     data = make.Dataset(tmp_path / "large.beton", [("image", make.IMAGE)],
                         [{"image": noise(0, 1024)}] * 40, 1 << 21)
-    return [BUILD / "beton", "optimize", "--workers=1", data.path, out]
+    return [BUILD / "beton", "optimize", "--jobs=1", data.path, out]
 
 
 def python_for_long(tmp_path, out):

@@ -143,7 +143,7 @@ def test_held_columns_do_not_change(large, mount):
 # --- who is gone ---
 
 def test_killed_loaders_give_everything_back(data, daemon):
-    d = daemon(data.path, "-o", "ahead=0")
+    d = daemon(data.path, "-o", "prefetch=0")
     before = descriptors(d)
     with Client(d.where).socket:
         pass

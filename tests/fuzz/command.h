@@ -31,7 +31,7 @@ static const struct command_row {
 	/* The last: it takes a hundred times as long as the others. */
 	{ &command_dump,
 	  { "--out", command_out, "--spec", COMMAND_SPEC, "--batches", "0:2",
-	    "--workers", "1", "--on-error", "skip", NULL } },
+	    "--jobs", "1", "--on-error", "skip", NULL } },
 };
 
 static inline int command_remove(const char *path, const struct stat *st,

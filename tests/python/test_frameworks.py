@@ -146,7 +146,7 @@ def test_a_killed_run_resumes_in_another_world_size(data, tmp_path, name, before
     exe = find_python(case.module or name, case.python)
     script = EXAMPLES / f"train_{name}.py"
     arguments = [data / "train.beton", data / "val.beton", "--classes", 3,
-                 "--batch-size", B, "--epochs", EPOCHS, "--folder", "out",
+                 "--batch-size", B, "--epochs", EPOCHS, "--directory", "out",
                  "--save-every", case.every // before]
     first = Run(tmp_path, [*case.start(exe, before, script), *arguments],
                 kill_at=SAVED // before + 1, when=case.when)

@@ -73,10 +73,9 @@ static void words_are_modes(void)
 	CHECK(offload_parse("auto", &mode) && mode == OFFLOAD_BY_COST);
 	CHECK(offload_parse("gpu", &mode) && mode == OFFLOAD_ALL_GPU);
 	CHECK(offload_parse("cpu", &mode) && mode == OFFLOAD_ALL_CPU);
-	CHECK(offload_parse("device", &mode) && mode == OFFLOAD_ALL_GPU);
-	CHECK(offload_parse("processor", &mode) && mode == OFFLOAD_ALL_CPU);
 	CHECK(offload_parse("turns", &mode) && mode == OFFLOAD_TURNS);
 	CHECK(!offload_parse("", &mode) && !offload_parse("Auto", &mode));
+	CHECK(!offload_parse("device", &mode));
 	CHECK(mode == OFFLOAD_TURNS);
 	CHECK(!strcmp(offload_name(OFFLOAD_GPU), "gpu"));
 	CHECK(!strcmp(offload_name(OFFLOAD_CPU), "cpu"));

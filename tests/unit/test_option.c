@@ -32,11 +32,11 @@ static int parse_letter(const char *text, void *member)
 static const struct option_row rows[] = {
 	{ "flag", 'f', OPTION_FLAG, AT(flag), .help = "a flag" },
 	{ "number", 'n', OPTION_NUMBER, AT(number), 2, 9, "N",
-	  .help = "a number", .aliases = "count|digits" },
+	  .help = "a number" },
 	{ "size", 0, OPTION_SIZE, AT(size), 0, UINT64_MAX, "B", "a size" },
 	{ "text", 't', OPTION_TEXT, AT(text), .argument = "T", .help = "text" },
 	{ "choice", 0, OPTION_CHOICE, AT(choice), .argument = "red|green|blue",
-	  .help = "a color", .old_words = "rouge=red|bleu=blue" },
+	  .help = "a color" },
 	{ "parsed", 0, OPTION_PARSED, AT(parsed), .argument = "A-Z",
 	  .help = "a letter", .parse = parse_letter },
 };
@@ -204,21 +204,6 @@ static void names_may_be_abbreviated(void)
 	CHECK(o.size == 1);
 }
 
-static void earlier_names_and_words_are_accepted(void)
-{
-	struct options o;
-	char *argv[12];
-	int n = 0;
-
-	CHECK(parse("--count=3", &o, argv, &n) == 0 && o.number == 3);
-	CHECK(parse("--digits 4", &o, argv, &n) == 0 && o.number == 4);
-	CHECK(parse("--choice=bleu", &o, argv, &n) == 0 && o.choice == 2);
-	CHECK(parse("--choice=rouge", &o, argv, &n) == 0 && o.choice == 0);
-	CHECK(parse("--coun=3", &o, argv, &n) == -EINVAL);
-	CHECK(parse("--choice=ble", &o, argv, &n) == -EINVAL);
-	CHECK(parse("--choice=bleu=blue", &o, argv, &n) == -EINVAL);
-}
-
 /* Every message ends with a pointer to --help. */
 #define SEE " See 'try this --help'."
 
@@ -307,8 +292,7 @@ static void help_and_lists_come_from_the_rows(void)
 	CHECK(strstr(text, "  --choice=red|green|blue\n"
 			   "                          a color\n"));
 	CHECK(strstr(text, describes));
-	CHECK(!strstr(text, "secret") && !strstr(text, "count") &&
-	      !strstr(text, "rouge"));
+	CHECK(!strstr(text, "secret"));
 }
 
 int main(void)
@@ -320,7 +304,6 @@ int main(void)
 	letters_of_flags_are_combined();
 	the_last_option_of_a_member_wins();
 	names_may_be_abbreviated();
-	earlier_names_and_words_are_accepted();
 	errors_name_option_value_and_limits();
 	ambiguous_names_list_the_candidates();
 	help_and_lists_come_from_the_rows();

@@ -117,6 +117,7 @@ static void nonsense_is_refused_by_name(void)
 	static const char *const table[][2] = {
 		{ ",", "key=value" },
 		{ "order", "key=value" },
+		{ "draws=4", "unknown key 'draws'" },
 		{ "order=", "order=" },
 		{ "order=rand", "order=rand: expected one of sequential, " },
 		{ "order=Random", "order=Random" },

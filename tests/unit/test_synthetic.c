@@ -318,14 +318,6 @@ static void the_environment_wins(void)
 		beton_loader_close(l);
 	}
 	unsetenv("BETON_SYNTHETIC");
-	/* The older names. */
-	setenv("BETON_FAKE", "fake(20, a=\"int64<5\")", 1);
-	l = open_synthetic(NULL, NULL);
-	beton_loader_info(l, &info);
-	CHECK(!strcmp(info.source, "synthetic") && info.samples == 20);
-	CHECK(lines == 1 && strstr(said, "BETON_FAKE is `fake(20"));
-	beton_loader_close(l);
-	unsetenv("BETON_FAKE");
 	setenv("BETON_SYNTHETIC", "fast", 1);
 	CHECK(try_open("synthetic(20, a=bool)", NULL, &l) == -EINVAL &&
 	      lines == 1);

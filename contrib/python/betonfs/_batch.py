@@ -177,12 +177,6 @@ class _Facts:
         return own[0].num_samples if own else self._record().num_samples
 
     @property
-    def rows(self) -> int:
-        """The older name of num_samples."""
-        own = self._own()
-        return own[0].num_samples if own else self._record().num_samples
-
-    @property
     def dataset(self) -> str:
         """The path of the dataset, as passed to the loader."""
         own = self._own()

@@ -357,16 +357,12 @@ class Loader(Epochs):
         shuffle: bool | None = None,
         num_workers: int | None = None,
         generator: Any = None,
-        world: int | None = None,
     ) -> None:
         if isinstance(subset, Iterator):
             subset = list(subset)   # it is read again where this is reopened
         either("seed", seed, "generator", generator)
         either("order", order, "shuffle", shuffle)
         either("workers", workers or None, "num_workers", num_workers)
-        either("world_size", world_size, "world", world)
-        if world is not None:
-            world_size, world = world, None
         if generator is not None:
             seed, generator = seed_of(generator), None
         arguments = dict(locals())

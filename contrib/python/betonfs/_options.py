@@ -65,9 +65,8 @@ def storage_text(options: Storage | None) -> str | None:
 
 
 def spec_keys(spec: str | None) -> list[str]:
-    """Parse a spec to a dict. Old names of keys become the current ones."""
-    given = [part.partition("=")[0].strip() for part in (spec or "").split(",")]
-    return ["num_samples" if key == "draws" else key for key in given]
+    """Return the keys of a spec."""
+    return [part.partition("=")[0].strip() for part in (spec or "").split(",")]
 
 
 def _order(name: str, value: Any) -> str:

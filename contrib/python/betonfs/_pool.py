@@ -33,7 +33,6 @@ _FACTS = {
     "epoch": "int64(batch.epoch)",
     "number": "int64(batch.number)",
     "num_samples": "int64(batch.num_samples)",
-    "rows": "int64(batch.num_samples)",     # the older name
 }
 
 _HOOK = """

@@ -30,9 +30,8 @@ struct text {
 
 struct key {
 	const char *name;
-	const char *old_name; /* accepted; NULL: none */
-	struct typed type;    /* errors describe it, unless `expected` is set */
-	size_t offset;	      /* of the uint64_t in struct spec, if !parse */
+	struct typed type; /* errors describe it, unless `expected` is set */
+	size_t offset;	   /* of the uint64_t in struct spec, if !parse */
 	bool (*parse)(const struct key *key, const struct text *value,
 		      const struct spec_facts *facts, struct spec *spec);
 	const char *expected;
@@ -172,8 +171,7 @@ static const struct key keys[] = {
 	  .expected =
 		  "a number of samples from 1 to 2^40, or a size, such as 64MiB" },
 	{ "bucket", NUMBER(1, SAMPLES_MAX), AT(bucket) },
-	{ "num_samples", NUMBER(1, SAMPLES_MAX), AT(draws),
-	  .old_name = "draws" },
+	{ "num_samples", NUMBER(1, SAMPLES_MAX), AT(draws) },
 	{ "subset", .parse = parse_subset, .complain = complain_of_subset },
 };
 
@@ -233,15 +231,12 @@ static int refuse_value(const struct key *key, const struct text *value,
 	return -EINVAL;
 }
 
-/* Returns the key of a name, or of an older name; NULL: there is none. */
+/* Returns the key of a name; NULL: there is none. */
 static const struct key *find_key(const struct text *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		const struct key *key = &keys[i];
-
-		if (is_text(name, key->name) ||
-		    (key->old_name && is_text(name, key->old_name)))
-			return key;
+		if (is_text(name, keys[i].name))
+			return &keys[i];
 	}
 	return NULL;
 }

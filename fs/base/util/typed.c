@@ -9,7 +9,7 @@
 
 static const char *const units[] = { "", "KiB", "MiB", "GiB", "TiB" };
 
-/* The word at an index, and its length without aliases; NULL past the end. */
+/* The word at an index, and its length; NULL past the end. */
 static const char *word_at(const struct typed *type, size_t i, size_t *size)
 {
 	const char *word = type->words;
@@ -23,21 +23,8 @@ static const char *word_at(const struct typed *type, size_t i, size_t *size)
 		word = strchr(word, '|');
 		word = word ? word + 1 : NULL;
 	}
-	*size = word ? strcspn(word, "|,") : 0;
+	*size = word ? strcspn(word, "|") : 0;
 	return word;
-}
-
-/* Returns whether a text is a word, of n bytes, or one of the aliases behind
-   it. */
-static bool is_word(const char *word, size_t n, const char *text, size_t size)
-{
-	while (n != size || memcmp(word, text, n)) {
-		if (word[n] != ',')
-			return false;
-		word += n + 1;
-		n = strcspn(word, "|,");
-	}
-	return true;
 }
 
 static bool parse_word(const struct typed *type, const char *text, size_t size,
@@ -47,7 +34,7 @@ static bool parse_word(const struct typed *type, const char *text, size_t size,
 	size_t n;
 
 	for (size_t i = 0; (word = word_at(type, i, &n)); i++) {
-		if (is_word(word, n, text, size)) {
+		if (n == size && !memcmp(word, text, n)) {
 			*out = i;
 			return true;
 		}

@@ -30,9 +30,8 @@ struct typed {
 	/* Numbers: no leading zeros, and a size has the unit KiB, MiB, GiB or
 	   TiB, or none. For texts that become names. */
 	bool strict;
-	/* Words: "one|two,alias", or a function that returns the word at an
-	   index, and NULL past the end. An alias is accepted, but messages do
-	   not name it. */
+	/* Words: "one|two", or a function that returns the word at an index,
+	   and NULL past the end. */
 	const char *words;
 	const char *(*word_at)(size_t i);
 };

@@ -73,11 +73,9 @@ static const struct opts_row rows[] = {
 		  "(default: used where it pays)" },
 	{ "prefetch", OPTS_NUMBER, AT(prefetch), TYPED_NUMBER_IN(0, 8), "N",
 	  .help = "Collate N batches before they are requested\n"
-		  "(default: 2)",
-	  .alias = "ahead" },
+		  "(default: 2)" },
 	{ "jobs", OPTS_NUMBER, AT(jobs), TYPED_NUMBER_IN(1, 1024), "N",
-	  .help = "Prefetch batches with N threads (default: 2)",
-	  .alias = "threads" },
+	  .help = "Prefetch batches with N threads (default: 2)" },
 	{ "io_uring", OPTS_WORD, AT(io_uring), TYPED_WORD_OF("auto|on|off"),
 	  "auto|on|off",
 	  .help = "Take requests of the kernel through io_uring (default:\n"
@@ -141,8 +139,7 @@ static bool is_word(const char *word, const char *text, size_t size)
 const struct opts_row *opts_row_of(const char *key, size_t size)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		if (is_word(rows[i].key, key, size) ||
-		    (rows[i].alias && is_word(rows[i].alias, key, size)))
+		if (is_word(rows[i].key, key, size))
 			return &rows[i];
 	}
 	return NULL;

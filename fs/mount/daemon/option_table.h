@@ -90,7 +90,6 @@ struct opts_row {
 	const char *value; /* the value's name in --help; NULL: no value */
 	/* Lines of a sentence; word_at()'s words replace an '@'. */
 	const char *help;
-	const char *alias; /* an earlier key, which is never listed */
 };
 
 /* Returns the row at an index; NULL past the end. */

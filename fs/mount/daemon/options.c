@@ -102,6 +102,7 @@ static const struct other_word other_keys[] = {
 	{ "readahead", "prefetch" },
 	{ "workers", "jobs" },
 	{ "num_workers", "jobs" },
+	{ "threads", "jobs" },
 	{ "max_threads", "jobs" },
 	{ "class_names", "names" },
 	{ "classes", "names" },

@@ -118,7 +118,7 @@ static const char *word_hint(const struct place *p, char *out, size_t size)
 	    (!synonym->ours || word_index(p->param, synonym->ours) >= 0))
 		return synonym_text(synonym, out, size);
 	snprintf(words, sizeof(words), "%s", p->param->choices);
-	while ((word = strsep(&rest, "|,")))
+	while ((word = strsep(&rest, "|")))
 		suggest_try(&s, word);
 	return suggest_text(&s, out, size);
 }

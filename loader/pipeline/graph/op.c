@@ -52,10 +52,7 @@ int op_param(const struct op *op, const char *name)
 	const struct param *params = op->params;
 
 	for (int i = 0; params && params[i].name; i++) {
-		const char *old = params[i].old_name;
-
-		if (!strcmp(params[i].name, name) ||
-		    (old && !strcmp(old, name)))
+		if (!strcmp(params[i].name, name))
 			return i;
 	}
 	return -1;

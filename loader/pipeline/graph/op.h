@@ -80,8 +80,7 @@ enum {
 };
 
 struct param {
-	const char *name;     /* NULL ends a table */
-	const char *old_name; /* accepted, but not documented; NULL: none */
+	const char *name; /* NULL ends a table */
 	enum param_kind kind;
 	const char *initial; /* default, as written in a pipeline string; NULL:
 				required; "": optional, without a value */

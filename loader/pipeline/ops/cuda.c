@@ -12,11 +12,10 @@ static const struct param params[] = {
 		     .max = OP_DEVICE_MAX,
 		     .help = "number of the GPU" },
 	[OP_DEVICE_PLACEMENT] = { .name = "placement",
-				  .old_name = "point",
 				  .kind = PARAM_CHOICE,
 				  .initial = "gpu",
 				  /* 1: OP_DEVICE_AUTO */
-				  .choices = "gpu,here|auto",
+				  .choices = "gpu|auto",
 				  .help = "execution device of the operations "
 					  "after it: always the GPU, or the one "
 					  "with more time left" },

@@ -25,7 +25,7 @@ struct synthetic;
 struct feed;
 
 /* The values of feed_options.delivery, as a list of words. */
-#define FEED_DELIVERIES "auto|zero-copy,handover|direct"
+#define FEED_DELIVERIES "auto|zero-copy|direct"
 
 /* open() returns it for a path that another feed serves. */
 enum { FEED_OTHER = 1 };

@@ -287,21 +287,14 @@ static int read_memory(const struct diagnostic *c, const struct parse *parse,
 
 static const struct stage_row {
 	const char *name;
-	const char *old_name; /* accepted; NULL: none */
-	bool is_first;	      /* first in the text; else last */
+	bool is_first; /* first in the text; else last */
 	int (*read)(const struct diagnostic *c, const struct parse *parse,
 		    const struct parse_stage *stage, struct synthetic *f);
 } stages[] = {
-	{ "synthetic", "fake", true, read_dataset },
-	{ "constant", NULL, false, read_constant },
-	{ "memory", NULL, false, read_memory },
+	{ "synthetic", true, read_dataset },
+	{ "constant", false, read_constant },
+	{ "memory", false, read_memory },
 };
-
-static bool is_named(const struct stage_row *row, const char *word)
-{
-	return !strcmp(row->name, word) ||
-	       (row->old_name && !strcmp(row->old_name, word));
-}
 
 static int refuse_lists(const struct diagnostic *c, const struct parse *parse,
 			const struct parse_stage *stage)
@@ -327,7 +320,7 @@ static int read_stage(const struct diagnostic *c, const struct parse *parse,
 		return r;
 	for (size_t i = 0; i < ARRAY_LEN(stages); i++) {
 		if (stage->quoted || stage->file ||
-		    !is_named(&stages[i], stage->name))
+		    strcmp(stages[i].name, stage->name) != 0)
 			continue;
 		if (f->replay || (stages[i].is_first && f->samples))
 			return complain(c, stage->at, "%s cannot come here",
@@ -401,29 +394,23 @@ static int parse(const char *text, struct synthetic *out, char *error,
 	return 0;
 }
 
-/* The variables that replace the source: the name, and the older one. */
-static const char *const variables[] = { "BETON_SYNTHETIC", "BETON_FAKE" };
-
-/* The first variable that is set and not empty; NULL: none. */
-static const char *set_variable(void)
+/* The text of the variable that replaces the source; NULL: there is none. */
+static const char *set_source(void)
 {
-	for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
-		const char *text = secure_getenv(variables[i]);
+	const char *text = secure_getenv("BETON_SYNTHETIC");
 
-		if (text && *text)
-			return variables[i];
-	}
-	return NULL;
+	return text && *text ? text : NULL;
 }
 
 /* Warns that the variable is set, in case it was left over from another run. */
-static void warn(const char *variable, struct log *log, bool has_log)
+static void warn(const char *text, struct log *log, bool has_log)
 {
 	char line[256];
 
 	snprintf(line, sizeof(line),
-		 "%s is `%.100s': batches are synthetic, for measuring only",
-		 variable, secure_getenv(variable));
+		 "BETON_SYNTHETIC is `%.100s': batches are synthetic, for "
+		 "measuring only",
+		 text);
 	log_warning(log, "%s", line);
 	if (!has_log)
 		fprintf(stderr, "beton: %s\n", line);
@@ -432,15 +419,15 @@ static void warn(const char *variable, struct log *log, bool has_log)
 int synthetic_open(const char *source, struct log *log, bool has_log,
 		   struct synthetic *out)
 {
-	const char *variable = set_variable();
+	const char *set = set_source();
 	char error[512];
-	int r = parse(variable ? secure_getenv(variable) : source, out, error,
-		      sizeof(error));
+	int r = parse(set ? set : source, out, error, sizeof(error));
 
 	if (r == -EINVAL)
-		log_error(log, "%s: %s", variable ? variable : "source", error);
-	else if (!r && variable)
-		warn(variable, log, has_log);
+		log_error(log, "%s: %s", set ? "BETON_SYNTHETIC" : "source",
+			  error);
+	else if (!r && set)
+		warn(set, log, has_log);
 	return r;
 }
 

@@ -27,7 +27,7 @@ bool defaults_spec(const struct beton_loader_info *info, const char *given,
 		return false;
 	/* Without the dataset's subsets, the number of samples cannot be
 	   computed here. */
-	if (!strstr(info->spec, "subset=") && !strstr(info->spec, "draws=") &&
+	if (!strstr(info->spec, "subset=") &&
 	    !strstr(info->spec, "num_samples="))
 		size = snprintf(out->spec, DEFAULTS_SIZE, "%s%sbatch=%llu", own,
 				comma, n);

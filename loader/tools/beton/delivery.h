@@ -18,7 +18,6 @@ struct reading {
 #define READING_ROWS \
 	{ "delivery", .kind = OPTION_CHOICE, AT(reading.delivery), \
 	  .argument = "auto|zero-copy|direct", \
-	  .old_words = "handover=zero-copy", \
 	  .help = "Receive batches of a MOUNT in shared memory (zero-copy) " \
 		  "or by reading files (direct) (default: auto, zero-copy " \
 		  "if possible)" }, \
@@ -52,7 +51,7 @@ struct reading {
 		  "beton-transforms(7) (default: deliver them as stored)" }
 #define JOBS_ROW \
 	{ "jobs", 'j', OPTION_NUMBER, AT(jobs), .min = 1, .max = 4096, \
-	  .argument = "N", .aliases = "workers|threads", \
+	  .argument = "N", \
 	  .help = "Use N threads (default: one per usable CPU)" }
 #define PREFETCH_ROW \
 	{ "prefetch", .kind = OPTION_NUMBER, AT(prefetch), .min = 1, \

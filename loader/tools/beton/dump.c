@@ -75,7 +75,7 @@ static const struct option_row rows[] = {
 	{ "rank", .kind = OPTION_NUMBER, AT(rank), .max = UINT32_MAX,
 	  .argument = "R", .help = "Write the batches of rank R (default: 0)" },
 	{ "world-size", .kind = OPTION_NUMBER, AT(world_size), .min = 1,
-	  .max = UINT32_MAX, .argument = "W", .aliases = "world",
+	  .max = UINT32_MAX, .argument = "W",
 	  .help = "Divide the batches among W ranks (default: 1)" },
 	JOBS_ROW,
 	{ "state", .kind = OPTION_TEXT, AT(state), .argument = "FILE",

@@ -53,7 +53,7 @@ static const struct option_row rows[] = {
 	  .help = "Print statistics of the JPEGs, and compare the pixels of "
 		  "some" },
 	{ "jobs", 'j', OPTION_NUMBER, AT(jobs), .min = 1, .max = WORKERS_MAX,
-	  .argument = "N", .aliases = "workers|threads",
+	  .argument = "N",
 	  .help = "Use N threads (default: one per usable CPU)" },
 };
 

@@ -36,14 +36,12 @@ static const struct option_row rows[] = {
 	  .help = "Write a file for each value of an integer field, named after "
 		  "its class" },
 	{ "fraction", .kind = OPTION_TEXT, AT(fractions), .argument = "LIST",
-	  .aliases = "fractions",
 	  .help = "Draw a random part of the samples for each share of LIST, "
 		  "such as 0.9,0.1" },
 	{ "shards", .kind = OPTION_NUMBER, AT(shards), .min = 1,
 	  .max = PARTITION_MAX, .argument = "N",
 	  .help = "Write N files of consecutive samples" },
 	{ "stratify", .kind = OPTION_TEXT, AT(stratify), .argument = "FIELD",
-	  .aliases = "by-class",
 	  .help = "With --fraction, divide the samples of each value of an "
 		  "integer field" },
 	{ "seed", .kind = OPTION_NUMBER, AT(seed), .max = UINT64_MAX,

@@ -19,7 +19,7 @@ enum { JOBS_MAX = 1024 };
 #define AT(member) .offset = offsetof(struct fsck_options, member)
 
 static const struct option_row rows[] = {
-	{ "deep", .kind = OPTION_FLAG, AT(deep), .aliases = "decode",
+	{ "deep", .kind = OPTION_FLAG, AT(deep),
 	  .help = "Also decode every image and parse every JSON text" },
 	{ "tables", .kind = OPTION_FLAG, AT(tables),
 	  .help = "Read only the header, the metadata and the allocation "
@@ -47,7 +47,7 @@ static const struct option_row rows[] = {
 	  .help = "Use at most SIZE of memory for tables and buffers "
 		  "(default: 64M)" },
 	{ "jobs", .letter = 'j', .kind = OPTION_NUMBER, AT(jobs), .min = 1,
-	  .max = JOBS_MAX, .argument = "N", .aliases = "workers|threads",
+	  .max = JOBS_MAX, .argument = "N",
 	  .help = "Check with N threads (default: one per usable CPU)" },
 	{ "checks", .kind = OPTION_FLAG, AT(list_checks) },
 };

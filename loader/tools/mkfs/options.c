@@ -77,7 +77,7 @@ static const struct option_row rows[] = {
 	  .help = "Seed --shuffle, --cluster and --mode=proportion with N "
 		  "(default: 0)" },
 	{ "jobs", .letter = 'j', .kind = OPTION_NUMBER, AT(jobs), .min = 1,
-	  .max = JOBS_MAX, .argument = "N", .aliases = "workers|threads",
+	  .max = JOBS_MAX, .argument = "N",
 	  .help = "Use N threads; the dataset is the same for any N "
 		  "(default: one per usable CPU)" },
 	{ "limit", .kind = OPTION_NUMBER, AT(selection.limit),

@@ -73,20 +73,9 @@ static const char *expected_of(const struct option_row *row,
 	return is_typed(row) ? typed_expected(&type, out) : row->argument;
 }
 
-/* Returns whether a list "one|two" has a word of n bytes. */
-static bool has_word(const char *list, const char *word, size_t n)
-{
-	for (; list; list = strchr(list, '|'), list = list ? list + 1 : NULL) {
-		if (strcspn(list, "|") == n && !memcmp(list, word, n))
-			return true;
-	}
-	return false;
-}
-
 static bool is_name(const struct option_row *row, const char *name, size_t n)
 {
-	return (strlen(row->name) == n && !memcmp(row->name, name, n)) ||
-	       has_word(row->aliases, name, n);
+	return strlen(row->name) == n && !memcmp(row->name, name, n);
 }
 
 /* --- messages --- */
@@ -126,31 +115,13 @@ static int refuse_value(struct parser *p, const struct option_row *row,
 
 /* --- values --- */
 
-/* Returns the current word for an old one; otherwise the text itself. */
-static const char *new_word(const struct option_row *row, const char *text,
-			    char out[64])
-{
-	const size_t n = strlen(text);
-	const char *old = row->old_words;
-
-	for (; old; old = strchr(old, '|'), old = old ? old + 1 : NULL) {
-		if (strncmp(old, text, n) != 0 || old[n] != '=')
-			continue;
-		snprintf(out, 64, "%.*s", (int)strcspn(old + n + 1, "|"),
-			 old + n + 1);
-		return out;
-	}
-	return text;
-}
-
 static bool parse_typed(const struct option_row *row, const char *text,
 			void *member)
 {
 	const struct typed type = type_of(row);
-	char word[64];
 	uint64_t v;
 
-	if (!typed_parse_string(&type, new_word(row, text, word), &v))
+	if (!typed_parse_string(&type, text, &v))
 		return false;
 	if (row->kind == OPTION_CHOICE)
 		*(unsigned *)member = (unsigned)v;
@@ -200,7 +171,9 @@ static const struct other_word other_options[] = {
 	{ "--output", "--out" },
 	{ "-o", "--out" },
 	{ "--write-mode", "--mode" },
+	{ "--workers", "--jobs" },
 	{ "--num-workers", "--jobs" },
+	{ "--threads", "--jobs" },
 	{ "--nproc", "--jobs" },
 	{ "--size", "--max-resolution" },
 	{ "--resize", "--max-resolution" },
@@ -210,7 +183,7 @@ static const struct other_word other_options[] = {
 	{ NULL, NULL },
 };
 
-/* Finds an option by its whole name or an alias. */
+/* Finds an option by its whole name. */
 static struct found find_name(const struct parser *p, const char *name,
 			      size_t n)
 {

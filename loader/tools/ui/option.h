@@ -38,10 +38,6 @@ struct option_row {
 	/* Sentences, which --help wraps. NULL: a hidden option. */
 	const char *help;
 	option_parse_fn *parse;
-	/* Earlier names, which are accepted and never listed: "one|two". */
-	const char *aliases;
-	/* Earlier words of a choice: "old=new|other=new". */
-	const char *old_words;
 };
 
 struct option_group {

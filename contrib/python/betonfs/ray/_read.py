@@ -24,7 +24,6 @@ _FIXED = {
     "on_demand": "the tasks ask for their batches by name",
     "rank": "the tasks of all nodes make one sequence of batches",
     "world_size": "the tasks of all nodes make one sequence of batches",
-    "world": "the tasks of all nodes make one sequence of batches",
 }
 
 
