@@ -92,7 +92,7 @@ lib_src    := $(call in,fs/base/util fs/base/files fs/base/memory fs/base/metric
               fs/source/net fs/source/keys fs/source/pacing fs/source/upload fs/source/tier fs/source/local fs/source/object \
               fs/data/dataset fs/data/writer fs/data/cache fs/data/engine fs/data/wire loader loader/util \
               loader/image/jpeg loader/image/codec loader/image/resize loader/image/pixels \
-              loader/pipeline/policy loader/pipeline/list loader/pipeline/text loader/pipeline/graph loader/pipeline/grid loader/pipeline/ops \
+              loader/pipeline/policy loader/pipeline/list loader/pipeline/text loader/pipeline/op loader/pipeline/grid loader/pipeline/ops loader/pipeline/graph \
               loader/run/jit loader/run/feed loader/run/transform loader/run/gpu loader/run/loop loader/run/ring loader/run/link)
 # Directories named isa/ are compiled once for each instruction set.
 isa_src    := $(call in,$(shell find loader -name isa))
@@ -264,7 +264,7 @@ $(BUILD)/python.flags: FORCE
 # The registry of operations is the directory listing of loader/pipeline/ops.
 $(BUILD)/ops.inc: FORCE
 	$(call update,printf 'OP(%s)\n' $(basename $(notdir $(ops_src))))
-$(call obj,loader/pipeline/graph/op.c): $(BUILD)/ops.inc
+$(call obj,loader/pipeline/graph/op_table.c): $(BUILD)/ops.inc
 
 # HTML and CSS files lie beside the programs that write them. If a C file needs
 # FILE as a string, it includes FILE.inc; its .d file has the dependency.
@@ -281,7 +281,7 @@ kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 $(call obj,$(ops_src) $(call in,loader/pipeline/grid)): private ALL_CFLAGS += $(kernel_flags)
 # The generator is linked with the code for pipelines, and needs no kernels.
 generator_src := $(call in,fs/base/util fs/base/files loader/util loader/image/resize loader/image/pixels \
-                 loader/pipeline/policy loader/pipeline/list loader/pipeline/text loader/pipeline/graph loader/pipeline/grid loader/pipeline/ops loader/run/jit)
+                 loader/pipeline/policy loader/pipeline/list loader/pipeline/text loader/pipeline/op loader/pipeline/grid loader/pipeline/ops loader/pipeline/graph loader/run/jit)
 generator_isa := $(foreach i,$(isas),$(patsubst %.c,$(BUILD)/kernels/$i/%.o,$(call in,loader/image/pixels/isa)))
 $(BUILD)/generator.a: $(call obj,$(generator_src)) $(generator_isa)
 $(BUILD)/prebuild: $(call obj,loader/run/jit/prebuild/prebuild.c) $(BUILD)/generator.a

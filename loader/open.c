@@ -18,7 +18,7 @@
 #include "fs/base/util/typed.h"
 #include "fs/data/wire/zerocopy_message.h"
 #include "loader/defaults.h"
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 #include "loader/run/jit/jit.h"
 #include "loader/sized.h"
 #include "loader/util/footprint.h"

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "beton/loader.h"
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/graph/op_table.h"
 #include "loader/pipeline/graph/synonym.h"
+#include "loader/pipeline/op/op.h"
 
 static const char *const param_kinds[] = {
 	[PARAM_INTEGERS] = "integers", [PARAM_REALS] = "reals",
@@ -67,8 +68,8 @@ int beton_operations(char **out)
 	json_t *list = json_array();
 	char *text;
 
-	for (size_t i = 0; op_row(i); i++)
-		json_array_append_new(list, describe_op(op_row(i)));
+	for (size_t i = 0; op_table_row(i); i++)
+		json_array_append_new(list, describe_op(op_table_row(i)));
 	text = json_dumps(list, JSON_COMPACT);
 	json_decref(list);
 	if (!text)

@@ -45,7 +45,7 @@ def plant(tree, file, line):
     ("loader/tools/top/draw.c", "fs/mount/daemon/options.h", "is closed to loader/"),
     ("fs/mount/fuse/fuse_ops.c", "fs/mount/namespace/by.h", "is no face"),
     ("fs/data/engine/engine.c", "fs/data/cache/chunk.h", "is no face"),
-    ("loader/run/transform/frame.c", "loader/pipeline/graph/crop.h", "is no face"),
+    ("loader/run/transform/frame.c", "loader/pipeline/op/crop.h", "is no face"),
     ("fs/base/util/typed.c", "tests/unit/t.h", "is in no directory"),
 ])
 def test_an_include_against_the_order_is_refused(tree, file, header, why):
@@ -57,7 +57,7 @@ def test_an_include_against_the_order_is_refused(tree, file, header, why):
 
 
 def test_a_face_can_be_for_one_directory_alone(tree):
-    plant(tree, "loader/pipeline/ops/flip.c", '#include "loader/pipeline/graph/beta.h"')
+    plant(tree, "loader/pipeline/ops/flip.c", '#include "loader/pipeline/op/beta.h"')
     assert lint(tree) == (0, "")
 
 

@@ -44,9 +44,11 @@ LAYERS = """
     loader/image/codec loader/image/resize loader/image/pixels loader/image/jpeg/isa
     loader/image/resize/isa loader/image/pixels/isa
     loader/pipeline/policy loader/pipeline/list loader/pipeline/text
-    loader/pipeline/graph
+    loader/pipeline/op
     loader/pipeline/grid
-    loader/pipeline/ops loader/run/jit loader/run/feed
+    loader/pipeline/ops
+    loader/pipeline/graph
+    loader/run/jit loader/run/feed
     loader/run/jit/isa loader/run/jit/prebuild
     loader/run/transform
     loader/run/gpu
@@ -110,9 +112,9 @@ FACE = {
     "loader/pipeline/policy": "policy",
     "loader/pipeline/list": "*",
     "loader/pipeline/text": "diagnostic parse schedule token",
-    "loader/pipeline/graph": "args dtype edit family graph mix op operands sample_ids"
-                             " synonym user_op"
-                    " beta>loader/pipeline/ops",
+    "loader/pipeline/op": "chain dtype mix op operands sample_ids user_op"
+                          " beta>loader/pipeline/ops",
+    "loader/pipeline/graph": "args edit family graph op_table synonym",
     "loader/pipeline/grid": "*",
     "loader/pipeline/ops": "",
     "loader/run/jit": "code_cache emit_device jit pointwise *>loader/run/jit"

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "loader/pipeline/graph/crop.h"
+#include "loader/pipeline/op/crop.h"
 #include "tests/unit/t.h"
 
 enum { DRAWS_MAX = 32 };

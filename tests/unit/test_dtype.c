@@ -5,7 +5,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "loader/pipeline/graph/dtype.h"
+#include "loader/pipeline/op/dtype.h"
 #include "tests/unit/t.h"
 
 static void every_half_survives_the_way_through_float(void)

@@ -15,7 +15,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "loader/pipeline/graph/operands.h"
+#include "loader/pipeline/op/operands.h"
 #include "loader/pipeline/text/parse.h"
 #include "loader/pipeline/text/schedule.h"
 #include "loader/run/jit/code.h"

@@ -13,7 +13,8 @@
 #include "fs/base/util/npy.h"
 #include "fs/base/util/rng.h"
 #include "loader/pipeline/graph/args.h"
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/graph/op_table.h"
+#include "loader/pipeline/op/op.h"
 #include "loader/pipeline/text/parse.h"
 #include "loader/pipeline/text/schedule.h"
 #include "loader/run/transform/pipeline.h"
@@ -59,7 +60,7 @@ static void apply(const char *text, const double *draws, size_t count,
 	struct args args;
 
 	CHECK(!parse_text(&c, &p) && p.num_stages == 1);
-	op = op_by_name(p.stages[0].name);
+	op = op_table_find(p.stages[0].name);
 	CHECK(op && op->kind == OP_IMAGE);
 	CHECK(!args_bind(op, &p, &p.stages[0], &epochs, &c, &args));
 	op->image(&args, &sample, &all);

@@ -11,6 +11,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
+#include "loader/pipeline/graph/op_table.h"
 #include "loader/pipeline/text/parse.h"
 #include "loader/pipeline/text/schedule.h"
 #include "loader/run/jit/code.h"
@@ -120,13 +121,13 @@ static void make_chains(void)
 
 static void every_value_operation_is_among_them(void)
 {
-	for (size_t k = 0; op_row(k); k++) {
-		bool found = op_row(k)->kind != OP_POINT &&
-			     op_row(k)->kind != OP_PIXEL;
+	for (size_t k = 0; op_table_row(k); k++) {
+		bool found = op_table_row(k)->kind != OP_POINT &&
+			     op_table_row(k)->kind != OP_PIXEL;
 
 		for (size_t i = 0; i < CHAINS; i++) {
 			for (size_t j = 0; j < chains[i]->num_nodes; j++)
-				found |= chains[i]->nodes[j].op == op_row(k);
+				found |= chains[i]->nodes[j].op == op_table_row(k);
 		}
 		CHECK(found);
 	}

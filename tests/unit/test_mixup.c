@@ -7,8 +7,8 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "loader/pipeline/graph/beta.h"
-#include "loader/pipeline/graph/dtype.h"
+#include "loader/pipeline/op/beta.h"
+#include "loader/pipeline/op/dtype.h"
 #include "loader/run/transform/pipeline.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"

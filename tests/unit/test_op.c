@@ -6,8 +6,9 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
 #include "loader/pipeline/graph/args.h"
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/graph/op_table.h"
 #include "loader/pipeline/graph/synonym.h"
+#include "loader/pipeline/op/op.h"
 #include "loader/pipeline/text/parse.h"
 #include "loader/pipeline/text/schedule.h"
 #include "tests/unit/t.h"
@@ -23,8 +24,8 @@ static int bind_in(struct epochs *epochs, const char *text, struct args *out)
 
 	error[0] = '\0';
 	CHECK(!parse_text(&c, &p));
-	CHECK(p.num_stages == 1 && op_by_name(p.stages[0].name));
-	r = args_bind(op_by_name(p.stages[0].name), &p, &p.stages[0], epochs,
+	CHECK(p.num_stages == 1 && op_table_find(p.stages[0].name));
+	r = args_bind(op_table_find(p.stages[0].name), &p, &p.stages[0], epochs,
 		      &c, out);
 	parse_fini(&p);
 	return r;
@@ -80,12 +81,12 @@ static void every_row_is_complete_and_found_by_its_name(void)
 {
 	size_t n = 0;
 
-	for (; op_row(n); n++) {
-		CHECK(is_complete(op_row(n)));
-		CHECK(op_by_name(op_row(n)->name) == op_row(n));
+	for (; op_table_row(n); n++) {
+		CHECK(is_complete(op_table_row(n)));
+		CHECK(op_table_find(op_table_row(n)->name) == op_table_row(n));
 	}
 	CHECK(n >= 22);
-	CHECK(!op_by_name("no_such_operation") && !op_by_name(""));
+	CHECK(!op_table_find("no_such_operation") && !op_table_find(""));
 }
 
 /* The defaults of an alias are those of torchvision. */
@@ -95,20 +96,20 @@ static void names_of_torchvision_are_accepted(void)
 	struct args args;
 
 	for (size_t i = 0; (a = alias_at(i)); i++) {
-		const struct op *op = op_by_name(a->ours);
+		const struct op *op = op_table_find(a->ours);
 
-		CHECK(op && op_by_name(a->theirs) == op);
+		CHECK(op && op_table_find(a->theirs) == op);
 		CHECK(alias_of(a->theirs) == a);
 		CHECK(!a->param == !a->initial);
 		CHECK(!a->param || op_param(op, a->param) >= 0);
 	}
-	CHECK(op_by_name("random_vertical_flip") ==
-	      op_by_name("vertical_flip"));
-	CHECK(!op_by_name("randomVerticalFlip") &&
-	      !op_by_name("random_verticalflip") &&
-	      !op_by_name("random_vertical_flip_") &&
-	      !op_by_name("RandomVertical") &&
-	      !op_by_name("randomverticalflip"));
+	CHECK(op_table_find("random_vertical_flip") ==
+	      op_table_find("vertical_flip"));
+	CHECK(!op_table_find("randomVerticalFlip") &&
+	      !op_table_find("random_verticalflip") &&
+	      !op_table_find("random_vertical_flip_") &&
+	      !op_table_find("RandomVertical") &&
+	      !op_table_find("randomverticalflip"));
 	CHECK(!bind("random_grayscale", &args) && args.arg[0].number[0] == 0.1);
 	CHECK(!bind("RandomGrayscale(0.3)", &args) &&
 	      args.arg[0].number[0] == 0.3);
@@ -135,11 +136,11 @@ static void british_spelling_is_accepted(void)
 	struct args args;
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		CHECK(op_by_name(names[i][0]) == op_by_name(names[i][1]) &&
-		      op_by_name(names[i][0]));
-	CHECK(!op_by_name("centr_crop") && !op_by_name("GREYSCALE"));
+		CHECK(op_table_find(names[i][0]) == op_table_find(names[i][1]) &&
+		      op_table_find(names[i][0]));
+	CHECK(!op_table_find("centr_crop") && !op_table_find("GREYSCALE"));
 	memset(long_word + 4, 'y', sizeof(long_word) - 5);
-	CHECK(!op_by_name(long_word));
+	CHECK(!op_table_find(long_word));
 	/* The default is that of the alias, not of the operation. */
 	CHECK(!bind("random_greyscale", &args) && args.arg[0].number[0] == 0.1);
 	CHECK(!bind("normalise(imagenet)", &args) && args.arg[0].choice == 0);
@@ -162,8 +163,8 @@ static void check_param(const struct op *op, const struct param *p)
 
 static void every_parameter_is_described(void)
 {
-	for (size_t i = 0; op_row(i); i++) {
-		const struct op *op = op_row(i);
+	for (size_t i = 0; op_table_row(i); i++) {
+		const struct op *op = op_table_row(i);
 		size_t n = 0;
 
 		for (; op->params && op->params[n].name; n++)
@@ -205,8 +206,8 @@ static void every_row_binds_with_its_defaults(void)
 	struct args args;
 	char text[64];
 
-	for (size_t i = 0; op_row(i); i++) {
-		spell(op_row(i), text, sizeof(text));
+	for (size_t i = 0; op_table_row(i); i++) {
+		spell(op_table_row(i), text, sizeof(text));
 		CHECK(!bind(text, &args));
 	}
 }
@@ -251,17 +252,17 @@ static void geometry_stays_inside_and_makes_the_size_it_infers(void)
 	struct args args;
 	char text[64];
 
-	for (size_t i = 0; op_row(i); i++) {
-		if (op_row(i)->kind != OP_GEOMETRY)
+	for (size_t i = 0; op_table_row(i); i++) {
+		if (op_table_row(i)->kind != OP_GEOMETRY)
 			continue;
-		spell(op_row(i), text, sizeof(text));
+		spell(op_table_row(i), text, sizeof(text));
 		CHECK(!bind(text, &args));
-		check_geometry(op_row(i), &args);
+		check_geometry(op_table_row(i), &args);
 	}
 	CHECK(!bind("random_resized_crop(\"3,5\", ratio=\"900,1000\")", &args));
-	check_geometry(op_by_name("random_resized_crop"), &args);
+	check_geometry(op_table_find("random_resized_crop"), &args);
 	CHECK(!bind("center_crop(3, 0.00001)", &args));
-	check_geometry(op_by_name("center_crop"), &args);
+	check_geometry(op_table_find("center_crop"), &args);
 }
 
 static void every_row_refuses_other_types(void)
@@ -271,12 +272,12 @@ static void every_row_refuses_other_types(void)
 	struct args args;
 	char text[64];
 
-	for (size_t i = 0; op_row(i); i++) {
-		if (op_row(i)->kind == OP_SINK)
+	for (size_t i = 0; op_table_row(i); i++) {
+		if (op_table_row(i)->kind == OP_SINK)
 			continue;
-		spell(op_row(i), text, sizeof(text));
+		spell(op_table_row(i), text, sizeof(text));
 		CHECK(!bind(text, &args));
-		CHECK(op_row(i)->infer(&args, &ragged, &out));
+		CHECK(op_table_row(i)->infer(&args, &ragged, &out));
 	}
 }
 
@@ -505,7 +506,7 @@ static float apply(const struct op *op, const struct args *args,
 
 static void normalize_is_subtraction_and_one_product_in_float(void)
 {
-	const struct op *op = op_by_name("normalize");
+	const struct op *op = op_table_find("normalize");
 	struct args args;
 
 	CHECK(!bind("normalize(imagenet)", &args));
@@ -534,7 +535,7 @@ static void color(const char *text, enum dtype in, float v[3])
 	int at = 0;
 
 	memcpy(name, text, strcspn(text, "("));
-	op = op_by_name(name);
+	op = op_table_find(name);
 	CHECK(!bind(text, &args));
 	op->operands(&args, in, 0, (struct uniform){ zero_and_more, &at },
 		     operands);
@@ -580,7 +581,7 @@ static void colors_match_the_manual(void)
 
 static void resize_of_one_number_keeps_the_aspect_as_torchvision(void)
 {
-	const struct op *op = op_by_name("resize");
+	const struct op *op = op_table_find("resize");
 	struct uniform none = { 0 };
 	struct args args;
 	struct draw d;
@@ -654,12 +655,12 @@ static void the_manual_has_every_operation_and_parameter(void)
 	}
 	CHECK(fread(manual, 1, sizeof(manual) - 1, f) > 0);
 	fclose(f);
-	for (size_t i = 0; op_row(i); i++) {
-		const struct param *p = op_row(i)->params;
+	for (size_t i = 0; op_table_row(i); i++) {
+		const struct param *p = op_table_row(i)->params;
 
-		CHECK(is_documented(manual, op_row(i), NULL));
+		CHECK(is_documented(manual, op_table_row(i), NULL));
 		for (; p && p->name; p++)
-			CHECK(is_documented(manual, op_row(i), p));
+			CHECK(is_documented(manual, op_table_row(i), p));
 	}
 }
 

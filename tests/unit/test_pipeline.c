@@ -7,7 +7,7 @@
 #include "fs/base/util/rng.h"
 #include "loader/image/codec/codec.h"
 #include "loader/image/resize/resample.h"
-#include "loader/pipeline/graph/dtype.h"
+#include "loader/pipeline/op/dtype.h"
 #include "loader/run/transform/pipeline.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/jpegs.h"

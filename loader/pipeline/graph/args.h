@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Converts the arguments of an operation in a pipeline string to the numbers
- * and choices that its parameters declare (loader/pipeline/graph/op.h).
+ * and choices that its parameters declare (loader/pipeline/op/op.h).
  * Messages quote the string and name the column. Pure functions.
  */
 #ifndef LOADER_PIPELINE_GRAPH_ARGS_H
 #define LOADER_PIPELINE_GRAPH_ARGS_H
 
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
 struct diagnostic;
 struct epochs;

@@ -11,8 +11,9 @@
 #include "fs/base/util/suggest.h"
 #include "loader/pipeline/graph/args.h"
 #include "loader/pipeline/graph/family.h"
+#include "loader/pipeline/graph/op_table.h"
 #include "loader/pipeline/graph/synonym.h"
-#include "loader/pipeline/graph/user_op.h"
+#include "loader/pipeline/op/user_op.h"
 #include "loader/pipeline/text/diagnostic.h"
 #include "loader/pipeline/text/parse.h"
 
@@ -70,9 +71,9 @@ static const char *advise(const struct builder *b, const struct suggestion *s,
 		for (size_t i = 0; fields && i < b->num_fields; i++)
 			list_name(out, size, !i, "the fields are",
 				  b->fields[i].stem);
-		for (size_t i = 0; op_row(i); i++)
+		for (size_t i = 0; op_table_row(i); i++)
 			list_name(out, size, !i, "the operations are",
-				  op_row(i)->name);
+				  op_table_row(i)->name);
 	}
 	return out;
 }
@@ -96,8 +97,8 @@ static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 				"no operation is called `%s'; write a "
 				"function of a C file as \"FILE.c\".FUNCTION",
 				stage->name);
-	for (size_t i = 0; op_row(i); i++)
-		suggest_try(&s, op_row(i)->name);
+	for (size_t i = 0; op_table_row(i); i++)
+		suggest_try(&s, op_table_row(i)->name);
 	for (size_t i = 0; first && i < b->num_fields; i++) {
 		suggest_try(&s, b->fields[i].stem);
 		suggest_try(&field, b->fields[i].stem);
@@ -130,7 +131,7 @@ static int only_image(const struct builder *b, size_t at, uint32_t *out)
 /* Whether an operation of an output's image begins a statement. */
 static bool names_image(const struct parse_stage *stage)
 {
-	const struct op *op = stage->file ? NULL : op_by_name(stage->name);
+	const struct op *op = stage->file ? NULL : op_table_find(stage->name);
 
 	return op && op->of == OP_OF_IMAGE;
 }
@@ -158,7 +159,7 @@ int bind_take_field(const struct builder *b, const struct parse_stage *stage,
 	*skip = field != BIND_NOT_FOUND;
 	if (stage->quoted && field == BIND_NOT_FOUND)
 		return bind_unknown_field(b, stage);
-	if (field == BIND_NOT_FOUND && !stage->file && !op_by_name(stage->name))
+	if (field == BIND_NOT_FOUND && !stage->file && !op_table_find(stage->name))
 		return unknown_op(b, stage, !stage->has_parens);
 	if (field == BIND_NOT_FOUND && names_image(stage) &&
 	    first_image(b, &chain->field))
@@ -287,14 +288,14 @@ static bool mixes_rows(const struct builder *b, const struct parse_stage *stage)
 	if (!stage->num_args)
 		return false;
 	arg = &b->parse->args[stage->first_arg];
-	op = op_by_name(b->parse->nested[arg->first_stage].name);
+	op = op_table_find(b->parse->nested[arg->first_stage].name);
 	return op && op->kind == OP_BATCH;
 }
 
 static const struct op *find_op(const struct builder *b,
 				const struct parse_stage *stage)
 {
-	const struct op *op = stage->quoted ? NULL : op_by_name(stage->name);
+	const struct op *op = stage->quoted ? NULL : op_table_find(stage->name);
 
 	if (op && op->of_batches && mixes_rows(b, stage))
 		return op->of_batches;
@@ -371,7 +372,7 @@ bool bind_is_skipped(const struct parse_stage *stage, const struct type *type)
 {
 	const struct op *op = stage->file     ? &user_op_op
 			      : stage->quoted ? NULL
-					      : op_by_name(stage->name);
+					      : op_table_find(stage->name);
 
 	return op && family_skips(op, type);
 }

@@ -7,7 +7,7 @@
 #ifndef LOADER_PIPELINE_GRAPH_BIND_H
 #define LOADER_PIPELINE_GRAPH_BIND_H
 
-#include "loader/pipeline/graph/chain.h"
+#include "loader/pipeline/op/chain.h"
 #include "loader/util/value.h"
 
 struct diagnostic;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/graph/op_table.h"
 #include "loader/pipeline/text/parse.h"
 
 /* An operation, and its index in its statement. */
@@ -28,7 +28,7 @@ static int parse(const char *text, struct parse *out)
    field instead. */
 static bool is_op(const struct parse_stage *stage)
 {
-	return stage->file || (!stage->quoted && op_by_name(stage->name));
+	return stage->file || (!stage->quoted && op_table_find(stage->name));
 }
 
 /* Finds operation `i` of the pipeline string. Returns false if it has fewer

@@ -7,7 +7,7 @@
 #ifndef LOADER_PIPELINE_GRAPH_FAMILY_H
 #define LOADER_PIPELINE_GRAPH_FAMILY_H
 
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
 /* Returns the value that means 1 in a field's numbers: 255, 65535 or 1. */
 float family_unit(enum dtype dtype);

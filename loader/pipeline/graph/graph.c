@@ -11,7 +11,7 @@
 #include "loader/pipeline/graph/bind.h"
 #include "loader/pipeline/graph/family.h"
 #include "loader/pipeline/graph/links.h"
-#include "loader/pipeline/graph/user_op.h"
+#include "loader/pipeline/op/user_op.h"
 #include "loader/pipeline/text/diagnostic.h"
 #include "loader/pipeline/text/parse.h"
 

@@ -8,7 +8,7 @@
 #ifndef LOADER_PIPELINE_GRAPH_GRAPH_H
 #define LOADER_PIPELINE_GRAPH_GRAPH_H
 
-#include "loader/pipeline/graph/chain.h"
+#include "loader/pipeline/op/chain.h"
 #include "loader/util/value.h"
 
 struct diagnostic;

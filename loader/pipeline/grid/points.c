@@ -7,7 +7,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
-#include "loader/pipeline/graph/operands.h"
+#include "loader/pipeline/op/operands.h"
 
 enum { BYTES = 256, RGB = 3, LOT = 256 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
 #include <string.h>
 
-#include "loader/pipeline/graph/beta.h"
+#include "loader/pipeline/op/beta.h"
 
 enum { SEVERITY, WIDTH, DEPTH, ALPHA, ALL_OPS, INTERPOLATION, FILL };
 

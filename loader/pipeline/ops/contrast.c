@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/image/pixels/enhance.h"
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
 enum { MAGNITUDE, P, VALUES = 256 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
 #include <string.h>
 
-#include "loader/pipeline/graph/beta.h"
-#include "loader/pipeline/graph/mix.h"
+#include "loader/pipeline/op/beta.h"
+#include "loader/pipeline/op/mix.h"
 #include "loader/util/exact_math.h"
 
 enum { ALPHA, LAMBDA };

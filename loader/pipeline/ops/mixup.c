@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
-#include "loader/pipeline/graph/beta.h"
-#include "loader/pipeline/graph/mix.h"
+#include "loader/pipeline/op/beta.h"
+#include "loader/pipeline/op/mix.h"
 
 enum { ALPHA, LAMBDA };
 

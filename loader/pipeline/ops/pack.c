@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* This operation does not change samples. list_rows_cut() cuts the rows when it
    joins a batch. */
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
 enum { ROWS };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/npy.h"
-#include "loader/pipeline/graph/sample_ids.h"
+#include "loader/pipeline/op/sample_ids.h"
 #include "loader/pipeline/text/token.h"
 #include "loader/util/read_file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
-#include "loader/pipeline/graph/mix.h"
+#include "loader/pipeline/op/mix.h"
 
 enum { OPS, WEIGHTS, GROUP };
 

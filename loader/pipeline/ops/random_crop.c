@@ -4,7 +4,7 @@
  * the crop. Padding requires another image. Both variants draw the same random
  * numbers.
  */
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
-#include "loader/pipeline/graph/sample_ids.h"
+#include "loader/pipeline/op/sample_ids.h"
 
 enum { IDS, LABEL };
 

@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
 enum { SIZE, INTERPOLATION, MAX_SIZE, SIDE };
 enum { SHORTER, LONGER }; /* the choices of `side` */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
 #include <string.h>
 

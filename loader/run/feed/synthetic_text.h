@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "beton/batch.h"
-#include "loader/pipeline/graph/dtype.h"
+#include "loader/pipeline/op/dtype.h"
 
 enum {
 	SYNTHETIC_NAME_MAX = 16, /* size of a field's name, as in a dataset */

@@ -6,7 +6,7 @@
 
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/rng.h"
-#include "loader/pipeline/graph/user_op.h"
+#include "loader/pipeline/op/user_op.h"
 #include "loader/run/jit/code.h"
 #include "loader/run/jit/emit_type.h"
 #include "loader/run/jit/emit_value.h"

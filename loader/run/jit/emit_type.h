@@ -6,7 +6,7 @@
 #ifndef LOADER_RUN_JIT_EMIT_TYPE_H
 #define LOADER_RUN_JIT_EMIT_TYPE_H
 
-#include "loader/pipeline/graph/dtype.h"
+#include "loader/pipeline/op/dtype.h"
 
 struct code;
 

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/pipeline/graph/user_op.h"
+#include "loader/pipeline/graph/op_table.h"
+#include "loader/pipeline/op/user_op.h"
 #include "loader/run/jit/code.h"
 #include "loader/run/jit/emit_type.h"
 #include "loader/run/jit/kernel.h"
@@ -283,9 +284,9 @@ static void put_files(struct code *c, const struct chain *chain)
 static void put_ops(struct code *c, const struct chain *const *chains,
 		    size_t count)
 {
-	for (size_t i = 0; op_row(i); i++) {
-		if (op_row(i)->code && is_used(chains, count, op_row(i)))
-			code_put(c, op_row(i)->code);
+	for (size_t i = 0; op_table_row(i); i++) {
+		if (op_table_row(i)->code && is_used(chains, count, op_table_row(i)))
+			code_put(c, op_table_row(i)->code);
 	}
 }
 

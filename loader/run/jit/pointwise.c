@@ -8,7 +8,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/stream_copy.h"
-#include "loader/pipeline/graph/operands.h"
+#include "loader/pipeline/op/operands.h"
 #include "loader/run/jit/definition.h"
 #include "loader/run/jit/emit.h"
 

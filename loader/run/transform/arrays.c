@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "loader/pipeline/graph/operands.h"
+#include "loader/pipeline/op/operands.h"
 
 void arrays_fini(struct arrays *a)
 {

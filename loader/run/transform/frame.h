@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 #include "loader/run/transform/cached_image.h"
 #include "loader/util/value.h"
 #include "loader/util/value_store.h"

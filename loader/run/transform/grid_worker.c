@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "loader/pipeline/graph/family.h"
-#include "loader/pipeline/graph/operands.h"
 #include "loader/pipeline/grid/points.h"
 #include "loader/pipeline/grid/resize.h"
 #include "loader/pipeline/grid/warp.h"
+#include "loader/pipeline/op/operands.h"
 #include "loader/run/transform/grid_source.h"
 #include "loader/util/scratch.h"
 #include "loader/util/stages.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/pipeline/graph/operands.h"
+#include "loader/pipeline/op/operands.h"
 #include "loader/run/transform/moves.h"
 #include "loader/util/array.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/run/transform/moves.h"
 
-#include "loader/pipeline/graph/operands.h"
+#include "loader/pipeline/op/operands.h"
 
 /* The state of a search for the moves of an image. */
 struct search {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/pipeline/graph/operands.h"
+#include "loader/pipeline/op/operands.h"
 
 int nested_init(struct nested *m, size_t max_floats)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fs/base/util/stream_copy.h"
-#include "loader/pipeline/graph/operands.h"
+#include "loader/pipeline/op/operands.h"
 #include "loader/run/transform/arrays.h"
 #include "loader/run/transform/frame.h"
 #include "loader/run/transform/grid_worker.h"

@@ -3,8 +3,8 @@
  * The sample ids of an argument: "3,17,40", or a file with one id per line in
  * the format of a subset (beton-orders(7)). Immutable.
  */
-#ifndef LOADER_PIPELINE_GRAPH_SAMPLE_IDS_H
-#define LOADER_PIPELINE_GRAPH_SAMPLE_IDS_H
+#ifndef LOADER_PIPELINE_OP_SAMPLE_IDS_H
+#define LOADER_PIPELINE_OP_SAMPLE_IDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,10 +3,10 @@
  * Shared parts of OP_BATCH operations: the parameters, the types, and the
  * mixture of two labels.
  */
-#ifndef LOADER_PIPELINE_GRAPH_MIX_H
-#define LOADER_PIPELINE_GRAPH_MIX_H
+#ifndef LOADER_PIPELINE_OP_MIX_H
+#define LOADER_PIPELINE_OP_MIX_H
 
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
 /* The infer() function of mixing operations. A label becomes three numbers:
    both labels and the weight. */

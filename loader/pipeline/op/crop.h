@@ -4,8 +4,8 @@
  * caller supplies the uniform numbers, so that tests can compare each crop with
  * FFCV's.
  */
-#ifndef LOADER_PIPELINE_GRAPH_CROP_H
-#define LOADER_PIPELINE_GRAPH_CROP_H
+#ifndef LOADER_PIPELINE_OP_CROP_H
+#define LOADER_PIPELINE_OP_CROP_H
 
 #include "loader/util/image.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/graph/operands.h"
+#include "loader/pipeline/op/operands.h"
 
 #include "fs/base/util/bytes.h"
-#include "loader/pipeline/graph/user_op.h"
+#include "loader/pipeline/op/user_op.h"
 
 enum { CHANNELS = 3 };
 

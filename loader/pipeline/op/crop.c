@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/graph/crop.h"
+#include "loader/pipeline/op/crop.h"
 
 #include <stdbool.h>
 

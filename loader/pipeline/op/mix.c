@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/graph/mix.h"
+#include "loader/pipeline/op/mix.h"
 
 enum { LABELS = 3 };
 

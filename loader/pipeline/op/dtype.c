@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/graph/dtype.h"
+#include "loader/pipeline/op/dtype.h"
 
 #include <string.h>
 

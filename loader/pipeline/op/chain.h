@@ -3,10 +3,10 @@
  * A chain of operations, from a field to an output, and parts of it. Its nodes
  * are resolved: arguments are bound, and types are inferred.
  */
-#ifndef LOADER_PIPELINE_GRAPH_CHAIN_H
-#define LOADER_PIPELINE_GRAPH_CHAIN_H
+#ifndef LOADER_PIPELINE_OP_CHAIN_H
+#define LOADER_PIPELINE_OP_CHAIN_H
 
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
 struct user_op;
 struct chain;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers of the symmetric beta and Dirichlet distributions, with the
    same bits on every machine. */
-#ifndef LOADER_PIPELINE_GRAPH_BETA_H
-#define LOADER_PIPELINE_GRAPH_BETA_H
+#ifndef LOADER_PIPELINE_OP_BETA_H
+#define LOADER_PIPELINE_OP_BETA_H
 
-#include "loader/pipeline/graph/crop.h"
+#include "loader/pipeline/op/crop.h"
 
 /*
  * Draws a number from Beta(alpha, alpha), alpha > 0, by the algorithm of

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/graph/beta.h"
+#include "loader/pipeline/op/beta.h"
 
 #include <stdbool.h>
 

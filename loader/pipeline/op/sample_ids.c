@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/graph/sample_ids.h"
+#include "loader/pipeline/op/sample_ids.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline/graph/chain.h"
+#include "loader/pipeline/op/chain.h"
 
 #include <stdlib.h>
 
-#include "loader/pipeline/graph/user_op.h"
+#include "loader/pipeline/op/user_op.h"
 
 const struct type *chain_type(const struct chain *chain)
 {

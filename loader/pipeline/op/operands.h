@@ -3,11 +3,12 @@
  * Computes the inputs of a chain's operations for one sample: a stream of
  * random numbers for each operation, and the operands of all value operations.
  */
-#ifndef LOADER_PIPELINE_GRAPH_OPERANDS_H
-#define LOADER_PIPELINE_GRAPH_OPERANDS_H
+#ifndef LOADER_PIPELINE_OP_OPERANDS_H
+#define LOADER_PIPELINE_OP_OPERANDS_H
 
 #include "fs/base/util/rng.h"
-#include "loader/pipeline/graph/graph.h"
+#include "loader/pipeline/op/chain.h"
+#include "loader/util/value.h"
 
 /* Returns the stream of random numbers of an operation for a sample
    (beton-transforms(7)). */

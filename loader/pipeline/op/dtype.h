@@ -8,8 +8,8 @@
  *   to an integer     rounded to nearest, ties to even; what does not fit
  *                     becomes the nearest end of the range, NaN becomes 0
  */
-#ifndef LOADER_PIPELINE_GRAPH_DTYPE_H
-#define LOADER_PIPELINE_GRAPH_DTYPE_H
+#ifndef LOADER_PIPELINE_OP_DTYPE_H
+#define LOADER_PIPELINE_OP_DTYPE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,8 +12,8 @@
  * needs no fast version. An operation that needs more than one pixel (OP_IMAGE)
  * gets the whole image, and works in place or writes another image.
  */
-#ifndef LOADER_PIPELINE_GRAPH_OP_H
-#define LOADER_PIPELINE_GRAPH_OP_H
+#ifndef LOADER_PIPELINE_OP_OP_H
+#define LOADER_PIPELINE_OP_OP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,9 +22,9 @@
 #include "beton/batch.h"
 #include "loader/image/pixels/warp.h"
 #include "loader/image/resize/resample.h"
-#include "loader/pipeline/graph/crop.h"
-#include "loader/pipeline/graph/dtype.h"
 #include "loader/pipeline/list/move.h"
+#include "loader/pipeline/op/crop.h"
+#include "loader/pipeline/op/dtype.h"
 #include "loader/pipeline/policy/policy.h"
 #include "loader/util/image.h"
 
@@ -55,7 +55,7 @@ enum op_of_kind {
 enum param_kind {
 	PARAM_INTEGERS,
 	PARAM_REALS,
-	PARAM_CHOICE, /* one of `words` */
+	PARAM_CHOICE, /* one of `choices` */
 	PARAM_NAME,   /* any string, not empty */
 	PARAM_BYTES,  /* a size in bytes, such as 4GiB */
 	/* Lists of operations. Several lists are arguments without names.
@@ -371,12 +371,6 @@ struct op {
 #define OP_CODE(...)                                                           \
 	static inline __VA_ARGS__ static const char code[] =                   \
 		"static inline " #__VA_ARGS__ "\n";
-
-/* Returns row `i`, or NULL past the last row. */
-const struct op *op_row(size_t i);
-/* Finds a row by its name, its British spelling or an alias (synonym.h).
-   Returns NULL if there is none. */
-const struct op *op_by_name(const char *name);
 
 /* Returns the index of a parameter, or -1. */
 int op_param(const struct op *op, const char *name);

@@ -4,10 +4,10 @@
  * in a pipeline. A custom operation works like an OP_PIXEL row, but only
  * compiled code can run it. beton-jit(7) describes its parameters.
  */
-#ifndef LOADER_PIPELINE_GRAPH_USER_OP_H
-#define LOADER_PIPELINE_GRAPH_USER_OP_H
+#ifndef LOADER_PIPELINE_OP_USER_OP_H
+#define LOADER_PIPELINE_OP_USER_OP_H
 
-#include "loader/pipeline/graph/op.h"
+#include "loader/pipeline/op/op.h"
 
 struct diagnostic;
 struct epochs;
