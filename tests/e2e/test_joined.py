@@ -16,6 +16,7 @@ import make
 from conftest import (BUILD, DEADLINE, EXIT_MOUNT, EXIT_NOT_DATASET,
                       failing)
 from loading import Loader
+from parts import labels
 
 CUTS = [0, 7, 7, 8, 30]     # one file is empty
 SPEC = "order=random,batch=4,seed=3,drop_last=0"
@@ -183,6 +184,23 @@ def test_arrays_need_the_same_shape(tmp_path):
                      [{"vec": np.zeros(shape, "<f4")}])
     assert "b.beton: its field vec has arrays of another type or shape" \
         in beton("info", tmp_path / "*.beton", code=1).stderr
+
+
+@pytest.mark.parametrize("names,words", [
+    (["cat"], ""), (["cat", "dog", "emu"], ""),
+    (["dog", "cat"], "its field 'label' has class 0 'dog', but in .*/a.beton "
+                     "it is 'cat': .*; beton merge unites"),
+    (None, "b.beton: field 'label' has no class names, but in .*/a.beton it "
+           "has some: all files get these names")])
+def test_one_list_of_names_begins_with_the_other(tmp_path, names, words):
+    labels(tmp_path / "a.beton", [0], ["cat", "dog"])
+    labels(tmp_path / "b.beton", [0], names)
+    r = beton("info", "--json", tmp_path / "[ab].beton",
+              code=int("unites" in words))
+    assert re.search(words, r.stderr) and (words or not r.stderr), r.stderr
+    if not r.returncode:
+        longest = max(["cat", "dog"], names or [], key=len)
+        assert json.loads(r.stdout)["fields"][0]["classes"] == longest
 
 
 def test_a_file_is_given_once(tmp_path):

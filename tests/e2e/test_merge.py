@@ -237,6 +237,18 @@ def test_files_with_and_without_names(tmp_path):
     assert [s["label"] for s in parts.samples(out)] == [1, 5, 1, 5]
 
 
+def test_two_classes_of_one_name_stay_two(tmp_path):
+    names = ["crane", "crane", "maillot"]
+    a = parts.labels(tmp_path / "a.beton", [0, 1, 2], names)
+    b = parts.labels(tmp_path / "b.beton", [0], [*reversed(names)])
+    out = tmp_path / "out.beton"
+    merge(a.path, a.path, out)
+    assert [s["label"] for s in parts.samples(out)] == [0, 1, 2, 0, 1, 2]
+    out.unlink()
+    refused(a.path, b.path, out, match="b.beton: field 'label' has several "
+                                       "classes 'crane'")
+
+
 # --- the output --------------------------------------------------------------
 
 def test_append(two, tmp_path):

@@ -13,6 +13,7 @@ import pytest
 
 import betonfile
 import make
+import parts
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -63,6 +64,50 @@ def test_appended_samples_follow_and_classes_are_united(tmp_path):
     assert names(out)[1] == ["bee", "dog", "ant"]
     # ant is 0 among the new classes, and dog 1.
     assert [v[1] for v in got[8:]] == [2] * 4 + [1] * 4
+
+
+def test_a_number_without_a_name_gets_none(tmp_path):
+    """7 has no name among the new samples, and must not become 'bear'."""
+    old = parts.labels(tmp_path / "x.beton", [0], list("abcdefg") + ["bear"])
+    new = parts.labels(tmp_path / "n.beton", [1, -1, 9], ["b", "c"])
+    odd = parts.labels(tmp_path / "o.beton", [7], ["b", "c"])
+    out = tmp_path / "x.beton"
+    r = run("--append", odd.path, out)
+    assert r.returncode == 1 and "7 has no class name" in r.stderr and \
+        "'bear'" in r.stderr
+    got = mkfs("--append", new.path, old.path)
+    assert [v[0] for v in got.values()] == [0, 2, -1, 9]
+
+
+@pytest.mark.parametrize("old, new, words", [
+    (["a"], None, "has class names, but that of the new samples has none"),
+    (None, ["a"], "has no class names, but that of the new samples has some")])
+def test_names_on_one_side_only_are_reported(tmp_path, old, new, words):
+    path = parts.labels(tmp_path / "x.beton", [0, 3], old).path
+    r = run("--append", parts.labels(tmp_path / "n.beton", [0], new).path, path)
+    assert r.returncode == 0 and words in r.stderr
+    assert parts.classes(tmp_path / "x.beton") == old
+
+
+def test_several_datasets_are_united_by_name(tmp_path):
+    """The labels of later sources get the numbers of all names."""
+    out = tmp_path / "x.beton"
+    made = [parts.labels(tmp_path / f"{i}.beton", numbers, known).path
+            for i, (numbers, known) in enumerate([
+                ([0, 1, -1], ["cat", "dog"]), ([0, 1, 5], ["dog", "cat"]),
+                ([0], ["emu"]), ([2, 0], ["cat", "dog", "emu"])])]
+    got = mkfs(*made, out)
+    assert [v[0] for v in got.values()] == [0, 1, -1, 1, 0, 5, 2, 2, 0]
+    assert parts.classes(out) == ["cat", "dog", "emu"]
+    # Labels that are no class of their file must not become one.
+    odd = parts.labels(tmp_path / "odd.beton", [2], ["cat"]).path
+    r = run(*made, odd, out)
+    assert r.returncode == 1 and \
+        "odd.beton: sample 0: field label: 2 has no class name" in r.stderr
+    none = parts.labels(tmp_path / "none.beton", [0]).path
+    r = run(made[0], none, out)
+    assert r.returncode == 1 and "none.beton: field 'label' has no class " \
+        f"names, but in {made[0]} it has some" in r.stderr
 
 
 def test_appending_is_merging(tmp_path):

@@ -143,6 +143,30 @@ def test_a_wrong_condition_is_one_line(kept, tmp_path, where, words):
     assert not (tmp_path / "x.beton").exists()
 
 
+@pytest.mark.parametrize("where, keeps", [
+    ('label == "20"', [1]), ("label == 20", [1]), ('label == "3"', [2]),
+    ("label == 2", [2]), ('label in "100",20', [0, 1]), ('label > 0', [1, 2])])
+def test_classes_that_are_called_by_numbers(tmp_path, where, keeps):
+    for name in "100", "20", "3":
+        (tmp_path / "src" / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "src" / name / "1.png")
+    got = mkfs("--where", where, tmp_path / "src", tmp_path / "w.beton")
+    assert [s[1] for s in got.values()] == keeps
+
+
+def test_a_number_and_a_name_that_differ_are_refused(tmp_path):
+    for i in range(12):
+        (tmp_path / "src" / str(i)).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "src" / str(i) / "1.png")
+    out = tmp_path / "w.beton"      # the classes are 0 1 10 11 2 3 ...
+    assert "'10' is the name of class 2, and the number of class \"8\"" in \
+        refused("--where", "label == 10", tmp_path / "src", out)
+    got = mkfs("--where", 'label in "10", 0', tmp_path / "src", out)
+    assert [s[1] for s in got.values()] == [0, 2]
+    assert 'is no number and no class' in \
+        refused("--where", 'label == "12"', tmp_path / "src", out)
+
+
 def test_subsets(kept, tmp_path):
     every = betonfile.Beton(kept).values()
     (tmp_path / "ids").write_text("7\n3\n44\n")

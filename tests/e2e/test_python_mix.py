@@ -8,6 +8,7 @@ import pytest
 
 import make
 import orders
+import parts
 import rerouted
 from package import betonfs
 
@@ -188,6 +189,26 @@ def test_a_mix_of_one_is_a_loader(paths):
         assert [s["throughput"]["batches"] for s in one.stats()] == [20]
         assert "1 of" in repr(one)
     assert one.loaders[0]._core.closed
+
+
+def labels(tmp_path, names, file="x", **options):
+    path = parts.labels(tmp_path / f"{file}.beton", [0] * 8, names).path
+    return betonfs.Loader(path, 2, workers=1, **options)
+
+
+def test_classes_mean_the_same_in_all_datasets(tmp_path):
+    train = labels(tmp_path, ["ant", "bee", "cat"], "train")
+    for names in ["ant", "bee"], ["ant", "bee", "cat", "dog"]:
+        betonfs.Mix([train, labels(tmp_path, names, "more")])
+    val = labels(tmp_path, ["ant", "cat"], "val")
+    with pytest.raises(ValueError, match="output 'label': class 1 of .*val.beton"
+                       ".* is 'cat', but 'bee' in .*train.beton"):
+        betonfs.Mix([train, val])
+    own = labels(tmp_path, ["ant", "cat"], "own",
+                 pipeline={"kind": "label | int32"})
+    betonfs.Mix([train, own])
+    with pytest.warns(UserWarning, match="none.beton' has no class names"):
+        betonfs.Mix([train, labels(tmp_path, None, "none")])
 
 
 def test_invalid_mixes_are_refused(paths):

@@ -86,7 +86,7 @@ FACE = {
     "fs/source/tier": "*",
     "fs/source/local": "file join net_stats options source *>fs/source/object",
     "fs/source/object": "disk open tables",
-    "fs/data/dataset": "alloc_table>loader/tools/fsck class_names"
+    "fs/data/dataset": "alloc_table>loader/tools/fsck class_names class_union"
                        " custom_field>loader/tools/fsck dataset field"
                        " field_names>loader/tools/fsck format group joined sums"
                        " value_file verify vfile",

@@ -666,6 +666,15 @@ class Loader(Epochs):
         dataset has none."""
         return class_names(field_facts(self.path, self._storage))
 
+    def _classes_of_outputs(self) -> dict[str, list[str]]:
+        """The class names of each output that has the name of a field."""
+        if self.state_dict().get("source") == _SYNTHETIC:
+            return {}
+        names = {output["name"] for output in self.outputs}
+        return {f["stem"]: list(f.get("classes") or ())
+                for f in field_facts(self.path, self._storage)
+                if f["stem"] in names}
+
     @property
     def spec(self) -> str:
         """The complete sampling spec, as in the paths of batches on a mount."""

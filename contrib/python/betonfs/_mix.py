@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -86,6 +87,30 @@ def _loaders(given: Any) -> tuple[Loader, ...]:
     return tuple(given)
 
 
+def _check_classes(loaders: Sequence[Loader]) -> None:
+    """Refuse outputs of one name whose numbers mean several classes: one list
+    of names must begin with the other."""
+    known: dict[str, tuple[Loader, list[str]]] = {}
+    for loader in loaders:
+        for output, more in loader._classes_of_outputs().items():
+            first, names = known.setdefault(output, (loader, more))
+            for i, (mine, its) in enumerate(zip(names, more)):
+                if mine != its:
+                    raise ValueError(
+                        f"output {output!r}: class {i} of {loader.path!r} is "
+                        f"{its!r}, but {mine!r} in {first.path!r}: beton merge "
+                        "unites the classes; if these are different tasks, "
+                        "give the outputs different names by pipeline=")
+            if (not names) != (not more):
+                warnings.warn(
+                    f"output {output!r}: "
+                    f"{(first if more else loader).path!r} has no class names, "
+                    f"but {(loader if more else first).path!r} has some: equal "
+                    "numbers may mean different classes", stacklevel=4)
+            if len(more) > len(names):
+                known[output] = loader, more
+
+
 class Mix(Epochs):
     """Iterate over the batches of several loaders. Each batch comes from one
     loader, which is drawn at random by its weight.
@@ -98,6 +123,9 @@ class Mix(Epochs):
     The draw of a step depends only on `seed`, the epoch and the step, so all
     ranks take their batches from the same loader, and equally many of them.
     ``batch.dataset`` names the dataset of a batch.
+
+    If loaders have outputs of the same name and class names for them, the shorter
+    list must be the beginning of the longer one.
 
     Parameters
     ----------
@@ -138,6 +166,7 @@ class Mix(Epochs):
         self.cycle = cycle
         if not self._draws.weights.all():
             raise ValueError("weights of a mix are above 0")
+        _check_classes(self.loaders)
         self.seed = seed
         # Guards the position. A thread holds it while it waits for a batch.
         self._lock = threading.RLock()

@@ -158,6 +158,15 @@ char *class_names_join(const char *const *names, size_t num, uint64_t *size)
 	return text;
 }
 
+struct class_names *class_names_copy(const char *const *names, size_t num)
+{
+	struct class_names_place place = { .num = num };
+	struct class_names *out = NULL;
+	char *text = class_names_join(names, num, &place.size);
+
+	return text && class_names_split(text, &place, &out) ? out : NULL;
+}
+
 const char *class_name(const struct class_names *c, int64_t value)
 {
 	return c && value >= 0 && (uint64_t)value < c->num ? c->names[value]

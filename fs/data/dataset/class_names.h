@@ -54,6 +54,10 @@ bool class_names_split(char *text, const struct class_names_place *place,
  */
 char *class_names_join(const char *const *names, size_t num, uint64_t *size);
 
+/* Returns a list of these names, as a file has them: class_names_join(). The
+   caller frees it. NULL: memory is short. */
+struct class_names *class_names_copy(const char *const *names, size_t num);
+
 /* Returns the name of a value, or NULL. `names` may be NULL. */
 const char *class_name(const struct class_names *c, int64_t value);
 

@@ -8,13 +8,16 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/thread.h"
+#include "fs/data/dataset/class_union.h"
 #include "fs/source/local/join.h"
 #include "fs/source/net/net.h"
 #include "fs/source/net/url.h"
 
 /* --- formats --- */
 
-#define WHY(why, ...) snprintf(why, FORMAT_WHY_SIZE, __VA_ARGS__)
+enum { WHY_SIZE = CLASS_WHY_SIZE + 64 };
+
+#define WHY(why, ...) snprintf(why, WHY_SIZE, __VA_ARGS__)
 
 static bool is_same_array(const struct field *a, const struct field *b)
 {
@@ -42,58 +45,63 @@ static int check_field(const struct field *ours, const struct field *its,
 	return -EINVAL;
 }
 
-/* Checks that one list of names begins with the other; otherwise a label would
-   have two meanings. Stores the longer list. */
-static int take_names(struct field *ours, struct field *its, char *why)
+/* Labels of the files stay as they are. If only some files have names, these
+   are the names of all. */
+static int take_names(const struct dataset *ds, const struct dataset *part,
+		      struct field *ours, struct field *its, char *why)
 {
-	struct class_names *a = ours->classes, *b = its->classes;
-	uint64_t both = a && b ? min_u64(a->num, b->num) : 0;
+	char reason[CLASS_WHY_SIZE];
+	int r = class_names_unite(&ours->classes, its->classes, NULL,
+				  dataset_path(ds->parts->ds), reason);
 
-	for (uint64_t i = 0; i < both; i++) {
-		if (!strcmp(a->names[i], b->names[i]))
-			continue;
-		WHY(why, "class %llu of its field %s is %.30s, not %.30s",
-		    (unsigned long long)i, its->name, b->names[i], a->names[i]);
-		return -EINVAL;
+	if (r == -ENODATA) {
+		log_warning(part->log,
+			    "%s: field '%s' %s: all files get these names",
+			    dataset_path(part), its->name, reason);
+		r = 0;
 	}
-	if (b && (!a || b->num > a->num)) {
-		ours->classes = b;
-		its->classes = a;
-	}
+	if (r)
+		WHY(why, "its field '%s' %s", its->name, reason);
+	if (!ours->classes)
+		ours->classes = steal(its->classes);
 	class_names_free(steal(its->classes));
-	return 0;
+	return r;
 }
 
-static int add_fields(struct format *all, struct format *file, char *why)
+static int add_fields(struct dataset *ds, const struct dataset *part, char *why)
 {
+	struct format *all = &ds->format;
+	struct field *its = part->format.fields;
 	int r = 0;
 
-	if (all->num_fields != file->num_fields) {
+	if (all->num_fields != part->format.num_fields) {
 		WHY(why, "it has %u fields, the first file has %u",
-		    file->num_fields, all->num_fields);
+		    part->format.num_fields, all->num_fields);
 		return -EINVAL;
 	}
 	for (uint32_t i = 0; i < all->num_fields && !r; i++) {
-		r = check_field(&all->fields[i], &file->fields[i], why);
-		if (!r)
-			r = take_names(&all->fields[i], &file->fields[i], why);
-		if (file->fields[i].unusable)
-			all->fields[i].unusable = file->fields[i].unusable;
+		r = check_field(&all->fields[i], &its[i], why);
+		r = r ? r : take_names(ds, part, &all->fields[i], &its[i], why);
+		if (its[i].unusable)
+			all->fields[i].unusable = its[i].unusable;
 	}
 	return r;
 }
 
-static int copy_fields(struct format *all, const struct format *file)
+/* The fields are those of the first file, which loses its class names. */
+static int take_fields(struct format *all, struct format *file, char *why)
 {
 	all->fields = calloc(file->num_fields, sizeof(*all->fields));
-	if (!all->fields)
+	if (!all->fields) {
+		WHY(why, "out of memory");
 		return -ENOMEM;
+	}
 	all->num_fields = file->num_fields;
 	all->itemsize = file->itemsize;
 	all->meta_off = file->meta_off;
 	for (uint32_t i = 0; i < file->num_fields; i++) {
 		all->fields[i] = file->fields[i];
-		all->fields[i].classes = NULL;
+		file->fields[i].classes = NULL;
 	}
 	return 0;
 }
@@ -113,15 +121,12 @@ static void add_bytes(struct format *all, const struct format *file)
 	all->page_size = (uint32_t)max_u64(all->page_size, file->page_size);
 }
 
-static int add_format(struct format *all, struct format *file, char *why)
+static int add_format(struct dataset *ds, struct dataset *part, char *why)
 {
-	int r = all->fields ? 0 : copy_fields(all, file);
+	struct format *all = &ds->format, *file = &part->format;
+	int r = all->fields ? add_fields(ds, part, why)
+			    : take_fields(all, file, why);
 
-	if (r) {
-		WHY(why, "out of memory");
-		return r;
-	}
-	r = add_fields(all, file, why);
 	if (r)
 		return r;
 	if (file->samples > FORMAT_SAMPLES_MAX - all->samples) {
@@ -182,7 +187,7 @@ static int next_base(const struct dataset *ds, const struct dataset *part,
 static int add_part(struct dataset *ds, struct dataset *part)
 {
 	struct dataset_part *to = &ds->parts[ds->num_parts];
-	char why[FORMAT_WHY_SIZE] = "the files are too large together";
+	char why[WHY_SIZE] = "the files are too large together";
 	int r = check_new(ds, part);
 
 	if (r)
@@ -190,11 +195,11 @@ static int add_part(struct dataset *ds, struct dataset *part)
 	*to = (struct dataset_part){ part, ds->format.samples, 0 };
 	r = next_base(ds, part, &to->base);
 	if (!r)
-		r = add_format(&ds->format, &part->format, why);
+		r = add_format(ds, part, why);
 	if (r)
 		log_error(
 			ds->log,
-			"%s: %s: files of one dataset must have the same fields and classes",
+			"%s: %s: files of one dataset must have the same fields and classes; beton merge unites class names",
 			part->source->path, why);
 	else
 		ds->num_parts++;

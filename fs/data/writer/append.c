@@ -7,9 +7,9 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/data/dataset/class_union.h"
 #include "fs/data/dataset/dataset.h"
 #include "fs/data/writer/copy.h"
-#include "fs/data/writer/labels.h"
 #include "fs/data/writer/rewrite.h"
 
 enum {
@@ -19,10 +19,9 @@ enum {
 
 /* A field of the existing dataset. */
 struct target {
-	size_t from; /* index of the field of appended samples */
-	struct labels labels;
-	struct labels_map map; /* of the classes of appended samples */
-	const char **names;    /* owned; NULL: it has none */
+	size_t from;		   /* index of the field of appended samples */
+	struct class_names *names; /* NULL: it has none */
+	struct class_map map;	   /* of the classes of appended samples */
 };
 
 struct appender {
@@ -97,65 +96,50 @@ static int refuse_extra(const struct appender *a,
 
 /* --- classes ------------------------------------------------------------- */
 
-/* Makes names as a dataset stores them: without control characters. */
-static int stored_names(const struct writer_field *f, struct class_names **out)
+/* Numbers of samples without names stay as they are. */
+static int unite(struct appender *a, struct target *t,
+		 const struct writer_field *f, const struct class_names *more)
 {
-	struct class_names_place place = { .num = f->num_classes };
-	char *text = class_names_join(f->classes, f->num_classes, &place.size);
+	char why[CLASS_WHY_SIZE];
+	int r = class_names_unite(&t->names, more, &t->map, dataset_path(a->ds),
+				  why);
 
-	return text && class_names_split(text, &place, out) ? 0 : -ENOMEM;
-}
-
-static int add_old_names(struct target *t, const struct class_names *old)
-{
-	struct labels_map unused = { 0 };
-	int r = labels_add(&t->labels, old, &unused);
-
-	free(unused.numbers);
+	if (!r)
+		return 0;
+	if (r == -ENODATA) {
+		t->map = (struct class_map){ 0 };
+		log_warning(a->log,
+			    "%s: field '%s' has %sclass names, but that of the "
+			    "new samples has %s: storing their numbers as they "
+			    "are",
+			    dataset_path(a->ds), f->name, more ? "no " : "",
+			    more ? "some" : "none");
+		return 0;
+	}
+	log_error(a->log, "%s: field '%s' of the new samples %s",
+		  dataset_path(a->ds), f->name, why);
 	return r;
-}
-
-static int add_names(struct target *t, const struct class_names *old,
-		     const struct writer_field *f)
-{
-	struct class_names *more = NULL;
-	int r = stored_names(f, &more);
-
-	r = r ? r : add_old_names(t, old);
-	r = r ? r : labels_add(&t->labels, more, &t->map);
-	class_names_free(more);
-	t->names = r ? NULL : labels_names(&t->labels);
-	return r || t->names ? r : -ENOMEM;
 }
 
 /* Unites the names of the dataset with those of the new samples. */
 static int unite_names(struct appender *a, const struct appender_setup *setup,
 		       size_t i)
 {
-	const struct class_names *old = a->ds->format.fields[i].classes;
 	struct target *t = &a->targets[i];
+	struct writer_field *to = &a->fields[i];
 	const struct writer_field *f = &setup->fields[t->from];
+	struct class_names *more = NULL;
 	int r;
 
-	if (!f->num_classes)
-		return 0;
-	if (!old) {
-		log_warning(a->log,
-			    "%s: field '%s' has no class names: storing the "
-			    "numbers of new classes as they are",
-			    dataset_path(a->ds), f->name);
-		return 0;
-	}
-	r = add_names(t, old, f);
-	if (r == -E2BIG)
-		log_error(a->log,
-			  "%s: field '%s': the names of all classes take over "
-			  "%d bytes",
-			  dataset_path(a->ds), f->name, CLASS_NAMES_SIZE_MAX);
-	else if (r)
-		out_of_memory(a->log);
-	a->fields[i].classes = t->names;
-	a->fields[i].num_classes = t->labels.num;
+	if (f->num_classes)
+		more = class_names_copy(f->classes, f->num_classes);
+	if (f->num_classes && !more)
+		return out_of_memory(a->log);
+	t->names = steal(a->ds->format.fields[i].classes);
+	r = unite(a, t, f, more);
+	class_names_free(more);
+	to->classes = t->names ? t->names->names : NULL;
+	to->num_classes = t->names ? t->names->num : 0;
 	return r;
 }
 
@@ -259,22 +243,32 @@ uint32_t appender_page_size(const struct appender *a)
 
 /* --- samples ------------------------------------------------------------- */
 
-static void renumber(const struct target *t, struct writer_value *v)
+/* A number without a name among the new samples must not get one. */
+static int renumber(const struct appender *a, size_t i, int64_t *value)
 {
-	if (t->map.numbers && v->integer >= 0 &&
-	    (uint64_t)v->integer < t->map.num)
-		v->integer = t->map.numbers[v->integer];
+	const struct target *t = &a->targets[i];
+
+	if (!class_map_apply(&t->map, t->names, value))
+		return 0;
+	log_error(a->log,
+		  "%s: field '%s': %lld has no class name among the new "
+		  "samples, but in the dataset it would be '%s'",
+		  dataset_path(a->ds), a->fields[i].name, (long long)*value,
+		  class_name(t->names, *value));
+	return -EINVAL;
 }
 
 int appender_append(struct appender *a, const struct writer_value *values)
 {
+	int r = 0;
+
 	if (!a->ds)
 		return writer_append(a->writer, values);
-	for (size_t i = 0; i < a->num_fields; i++) {
+	for (size_t i = 0; i < a->num_fields && !r; i++) {
 		a->values[i] = values[a->targets[i].from];
-		renumber(&a->targets[i], &a->values[i]);
+		r = renumber(a, i, &a->values[i].integer);
 	}
-	return writer_append(a->writer, a->values);
+	return r ? r : writer_append(a->writer, a->values);
 }
 
 /* --- the end ------------------------------------------------------------- */
@@ -297,9 +291,8 @@ void appender_abort(struct appender **appender)
 	*appender = NULL;
 	writer_abort(&a->writer);
 	for (size_t i = 0; a->targets && i < a->num_fields; i++) {
-		labels_fini(&a->targets[i].labels);
+		class_names_free(a->targets[i].names);
 		free(a->targets[i].map.numbers);
-		free(a->targets[i].names);
 	}
 	free(a->targets);
 	free(a->values);

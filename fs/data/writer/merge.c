@@ -11,9 +11,9 @@
 #include "fs/base/files/paths.h"
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/data/dataset/class_union.h"
 #include "fs/data/dataset/dataset.h"
 #include "fs/data/writer/copy.h"
-#include "fs/data/writer/labels.h"
 #include "fs/data/writer/rewrite.h"
 
 enum {
@@ -23,8 +23,8 @@ enum {
 
 struct part {
 	struct dataset *ds;
-	uint32_t *from;		 /* its field for each field of the output */
-	struct labels_map *maps; /* of its classes, likewise; num 0: none */
+	uint32_t *from;		/* its field for each field of the output */
+	struct class_map *maps; /* of its classes, likewise */
 };
 
 struct merge {
@@ -35,9 +35,7 @@ struct merge {
 	size_t num_parts;
 	struct writer_field *fields; /* of the output */
 	uint32_t num_fields;
-	/* One element per field: */
-	struct labels *labels;
-	const char ***names; /* owned arrays, for the fields */
+	struct class_names **names; /* of each field; NULL: none */
 	uint64_t samples;
 	uint64_t page_size;
 	uint64_t done;
@@ -166,48 +164,41 @@ static int take_fields(struct merge *m)
 	if (r)
 		return r;
 	m->num_fields = n;
-	m->labels = calloc(n, sizeof(*m->labels));
 	m->names = calloc(n, sizeof(*m->names));
-	return m->labels && m->names ? 0 : out_of_memory(m);
+	return m->names ? 0 : out_of_memory(m);
 }
 
 /* --- class names --------------------------------------------------------- */
 
-static int refuse_unnamed(const struct merge *m, const struct part *part,
-			  const struct field *f)
+/* The first file gives the names. If numbers are kept, the first one that has
+   some does. */
+static bool gives_names(const struct merge *m, const struct part *part,
+			uint32_t i)
 {
-	bool has = f->classes != NULL;
-
-	log_error(m->log,
-		  "%s: field '%s' has %sclass names, but in %s it has %s: "
-		  "give both files names, or keep all numbers as they are "
-		  "(--keep-numbers)",
-		  path_of(part), f->name, has ? "" : "no ", path_of(m->parts),
-		  has ? "none" : "some");
-	return -EINVAL;
+	return m->options->keep_numbers ? !m->names[i] : part == m->parts;
 }
 
 static int add_names(struct merge *m, struct part *part, uint32_t i)
 {
-	const struct field *f = &part->ds->format.fields[part->from[i]];
-	bool is_first = part == m->parts;
+	struct field *f = &part->ds->format.fields[part->from[i]];
+	char why[CLASS_WHY_SIZE];
 	int r;
 
-	if (m->options->keep_numbers && (!f->classes || m->labels[i].num))
+	if (gives_names(m, part, i)) {
+		part->maps[i].num = f->classes ? f->classes->num : 0;
+		m->names[i] = steal(f->classes);
+	}
+	if (part == m->parts || m->options->keep_numbers)
 		return 0;
-	if (!m->options->keep_numbers && !is_first &&
-	    !f->classes != !m->labels[i].num)
-		return refuse_unnamed(m, part, f);
-	if (!f->classes)
-		return 0;
-	r = labels_add(&m->labels[i], f->classes, &part->maps[i]);
-	if (r == -ENOMEM)
-		return out_of_memory(m);
+	r = class_names_unite(&m->names[i], f->classes, &part->maps[i],
+			      path_of(m->parts), why);
 	if (r)
-		log_error(m->log,
-			  "%s: field '%s': with its class names there are over "
-			  "%d bytes of names",
-			  path_of(part), f->name, CLASS_NAMES_SIZE_MAX);
+		log_error(m->log, "%s: field '%s' %s%s", path_of(part), f->name,
+			  why,
+			  r == -ENOMEM || r == -E2BIG
+				  ? ""
+				  : ": give all files names, or keep all "
+				    "numbers as they are (--keep-numbers)");
 	return r;
 }
 
@@ -219,51 +210,36 @@ static int add_all_names(struct merge *m, struct part *part)
 
 	for (uint32_t i = 0; i < m->num_fields && !r; i++)
 		r = add_names(m, part, i);
-	for (uint32_t i = 0; i < part->ds->format.num_fields; i++) {
-		class_names_free(fields[i].classes);
-		fields[i].classes = NULL;
-	}
+	for (uint32_t i = 0; i < part->ds->format.num_fields; i++)
+		class_names_free(steal(fields[i].classes));
 	return r;
 }
 
-static int set_names(struct merge *m)
+static void set_names(struct merge *m)
 {
 	for (uint32_t i = 0; i < m->num_fields; i++) {
-		const struct labels *l = &m->labels[i];
+		const struct class_names *all = m->names[i];
 
-		m->fields[i].classes = NULL;
-		m->fields[i].num_classes = l->num;
-		if (!l->num)
-			continue;
-		m->names[i] = labels_names(l);
-		if (!m->names[i])
-			return out_of_memory(m);
-		m->fields[i].classes = m->names[i];
+		m->fields[i].classes = all ? all->names : NULL;
+		m->fields[i].num_classes = all ? all->num : 0;
 	}
-	return 0;
 }
 
 /* A number without a name in its file must not get one. */
 static int renumber(void *arg, uint32_t field, uint64_t sample, int64_t *value)
 {
 	const struct merge *m = arg;
-	const struct labels *l = &m->labels[field];
-	const struct labels_map *map = &m->part->maps[field];
+	const struct class_names *all = m->names[field];
 
-	if (*value < 0 || (uint64_t)*value >= l->num || !map->num)
+	if (!class_map_apply(&m->part->maps[field], all, value))
 		return 0;
-	if ((uint64_t)*value < map->num) {
-		if (map->numbers)
-			*value = map->numbers[*value];
-		return 0;
-	}
 	log_error(m->log,
 		  "%s: sample %llu field '%s': %lld has no class name, but in "
 		  "the new file it would be '%s': give it a name, or keep all "
 		  "numbers as they are (--keep-numbers)",
 		  path_of(m->part), (unsigned long long)sample,
 		  m->fields[field].name, (long long)*value,
-		  labels_name(l, (size_t)*value));
+		  class_name(all, *value));
 	return -EINVAL;
 }
 
@@ -347,7 +323,9 @@ static int add_paths(struct merge *m, const struct paths *lists, size_t num)
 		log_error(m->log, "no files to merge");
 		r = -EINVAL;
 	}
-	return r ? r : set_names(m);
+	if (!r)
+		set_names(m);
+	return r;
 }
 
 static int open_parts(struct merge *m, const char *const *paths, size_t num)
@@ -382,13 +360,8 @@ static void close_all(struct merge *m)
 		free(part->from);
 		close_part(part);
 	}
-	for (uint32_t i = 0; i < m->num_fields; i++) {
-		if (m->labels)
-			labels_fini(&m->labels[i]);
-		if (m->names)
-			free(m->names[i]);
-	}
-	free(m->labels);
+	for (uint32_t i = 0; m->names && i < m->num_fields; i++)
+		class_names_free(m->names[i]);
 	free(m->names);
 	free(m->fields);
 	free(m->parts);
@@ -464,7 +437,7 @@ static bool renumbers(const struct merge *m)
 	bool any = false;
 
 	for (uint32_t i = 0; i < m->num_fields; i++)
-		any |= m->labels[i].num > 0;
+		any |= m->names[i] != NULL;
 	return any && !m->options->keep_numbers;
 }
 

@@ -8,6 +8,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/data/dataset/class_union.h"
 #include "fs/data/dataset/joined.h"
 #include "fs/source/net/url.h"
 #include "loader/tools/input/kinds.h"
@@ -18,13 +19,14 @@ enum { OPTIONS_MAX = 1 << 16 }; /* bytes of .betonfs/options */
 /* One SOURCE. */
 struct part {
 	struct dataset *ds;
-	uint64_t first; /* number of its sample 0 in the input */
+	uint64_t first;		/* number of its sample 0 in the input */
+	struct class_map *maps; /* of its classes, by field */
 };
 
 struct beton {
 	struct input input;
 	size_t num_parts;
-	struct part *parts;
+	struct part *parts; /* the first one has the class names of all */
 };
 
 struct reader {
@@ -56,6 +58,16 @@ static struct beton *of(const struct input *in)
 	return (struct beton *)in;
 }
 
+static void close_part(struct part *part)
+{
+	uint32_t n = part->ds->format.num_fields;
+
+	for (uint32_t i = 0; part->maps && i < n; i++)
+		free(part->maps[i].numbers);
+	free(part->maps);
+	dataset_close(part->ds);
+}
+
 static void close_beton(struct input *in)
 {
 	struct beton *b = of(in);
@@ -63,7 +75,7 @@ static void close_beton(struct input *in)
 	if (!b)
 		return;
 	for (size_t i = 0; i < b->num_parts; i++)
-		dataset_close(b->parts[i].ds);
+		close_part(&b->parts[i]);
 	free(b->parts);
 	free(b->input.fields);
 	free(b);
@@ -179,6 +191,34 @@ static int check_part(const struct beton *b, const struct dataset *ds)
 	return -EINVAL;
 }
 
+/* Labels of later sources get the numbers of all names. */
+static int unite_names(struct part *first, struct part *part)
+{
+	struct field *all = first->ds->format.fields;
+	struct field *more = part->ds->format.fields;
+	uint32_t n = part->ds->format.num_fields;
+	char why[CLASS_WHY_SIZE];
+	int r = 0;
+
+	part->maps = calloc(n, sizeof(*part->maps));
+	if (!part->maps) {
+		log_error(part->ds->log, "out of memory");
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < n && !r; i++) {
+		r = class_names_unite(&all[i].classes, more[i].classes,
+				      &part->maps[i], dataset_path(first->ds),
+				      why);
+		class_names_free(steal(more[i].classes));
+		if (r)
+			log_error(part->ds->log,
+				  "%s: field '%s' %s: beton merge "
+				  "--keep-numbers joins the files as they are",
+				  dataset_path(part->ds), more[i].name, why);
+	}
+	return r;
+}
+
 static int open_parts(struct beton *b, const struct input_path *paths,
 		      size_t num_paths)
 {
@@ -199,6 +239,7 @@ static int open_parts(struct beton *b, const struct input_path *paths,
 		part->first = b->input.num_samples;
 		b->input.num_samples += part->ds->format.samples;
 		r = i ? check_part(b, part->ds) : 0;
+		r = r || !i ? r : unite_names(b->parts, part);
 	}
 	return r;
 }
@@ -268,10 +309,27 @@ static void set_image(const struct value *v, struct input_value *out)
 	out->height = v->height;
 }
 
-static int read_value(struct reader *r, struct dataset *ds, uint64_t number,
-		      size_t i, struct input_value *out,
+/* The first source has no map: its labels stay as they are. */
+static int renumber(const struct part *part, const struct input_field *f,
+		    int64_t *label, struct input_error *error)
+{
+	const struct class_names all = { .num = f->num_classes,
+					 .names = (const char **)f->classes };
+
+	if (!part->maps || !class_map_apply(&part->maps[f->index], &all, label))
+		return 0;
+	return input_refuse(error, -EINVAL,
+			    "field %s: %lld has no class name, but among all "
+			    "sources it would be '%.60s'",
+			    f->name, (long long)*label,
+			    class_name(&all, *label));
+}
+
+static int read_value(struct reader *r, const struct part *part,
+		      uint64_t number, size_t i, struct input_value *out,
 		      struct input_error *error)
 {
+	struct dataset *ds = part->ds;
 	const uint32_t index = r->reader.input->fields[i].index;
 	const struct field *f = &ds->format.fields[index];
 	struct input_memory *memory = &r->reader.memory[i];
@@ -287,13 +345,15 @@ static int read_value(struct reader *r, struct dataset *ds, uint64_t number,
 				    strerror(-status));
 	out->bytes = memory->bytes;
 	out->size = v.size;
-	if (f->type->integer)
-		out->integer = f->type->integer(v.scalar);
 	if (f->type->real)
 		out->real = f->type->real(v.scalar);
 	if (field_is_image(f))
 		set_image(&v, out);
-	return 0;
+	if (!f->type->integer)
+		return 0;
+	out->integer = f->type->integer(v.scalar);
+	return renumber(part, &r->reader.input->fields[i], &out->integer,
+			error);
 }
 
 static int read_sample(struct input_reader *reader, uint64_t sample,
@@ -309,7 +369,7 @@ static int read_sample(struct input_reader *reader, uint64_t sample,
 		return input_refuse(error, status, "%s", strerror(-status));
 	for (size_t i = 0; i < reader->input->num_fields && !status; i++)
 		if (wanted[i])
-			status = read_value(r, part->ds, number, i, &values[i],
+			status = read_value(r, part, number, i, &values[i],
 					    error);
 	return status;
 }

@@ -23,6 +23,7 @@ static const struct {
 /* A value of the condition, of the type of its field. */
 struct operand {
 	char *text; /* owned */
+	bool quoted;
 	int64_t integer;
 	double real;
 };
@@ -77,13 +78,14 @@ static bool take_word(struct parser *p, const char *word)
 }
 
 /* Takes a name or value: "quoted", with \ before quotes, or up to a mark. */
-static int take_text(struct parser *p, const char *marks, char **out)
+static int take_text(struct parser *p, const char *marks, char **out,
+		     bool *is_quoted)
 {
 	bool quoted;
 	char *to;
 
 	skip_blanks(p);
-	quoted = *p->at == '"';
+	quoted = *is_quoted = *p->at == '"';
 	to = *out = malloc(strlen(p->at) + 1);
 	if (!to) {
 		log_error(p->log, "out of memory");
@@ -120,7 +122,8 @@ static int find_field(const struct parser *p, const char *name, size_t *out)
 static int take_field(struct parser *p, struct clause *c)
 {
 	cleanup_free char *name = NULL;
-	int r = take_text(p, " \t\n=!<>", &name);
+	bool quoted;
+	int r = take_text(p, " \t\n=!<>", &name, &quoted);
 
 	r = r ? r : find_field(p, name, &c->field);
 	if (r)
@@ -170,21 +173,48 @@ static bool find_class(const struct input_field *f, const char *name,
 	return false;
 }
 
+/* A value in double quotes is a name, if classes have names. */
+static int parse_integer(const struct parser *p, const struct input_field *f,
+			 struct operand *o, bool *found)
+{
+	int64_t class = -1;
+	bool is_class = find_class(f, o->text, &class), is_number;
+	char *end;
+
+	errno = 0;
+	o->integer = strtoll(o->text, &end, 10);
+	is_number = end != o->text && !*end && !errno &&
+		    !(o->quoted && f->num_classes);
+	*found = is_class || is_number;
+	if (is_class && is_number && class != o->integer &&
+	    o->integer >= 0 && (uint64_t)o->integer < f->num_classes) {
+		log_error(p->log,
+			  "--where=%s: in field '%s', '%s' is the name of "
+			  "class %lld, and the number of class \"%s\": write "
+			  "the name of one of them in double quotes",
+			  p->text, f->name, o->text, (long long)class,
+			  f->classes[o->integer]);
+		return -EINVAL;
+	}
+	if (is_class)
+		o->integer = class;
+	return 0;
+}
+
 static int parse_operand(const struct parser *p, const struct clause *c,
 			 struct operand *o)
 {
 	const struct input_field *f = &p->in->fields[c->field];
 	char *end = o->text;
+	bool found = false;
+	int r;
 
 	if (c->type == INPUT_TEXT)
 		return 0;
-	errno = 0;
 	if (c->type == INPUT_INT) {
-		o->integer = strtoll(o->text, &end, 10);
-		if (end != o->text && !*end && !errno)
-			return 0;
-		if (find_class(f, o->text, &o->integer))
-			return 0;
+		r = parse_integer(p, f, o, &found);
+		if (r || found)
+			return r;
 	} else {
 		o->real = strtod(o->text, &end);
 		if (end != o->text && !*end)
@@ -211,7 +241,7 @@ static int take_operand(struct parser *p, struct clause *c)
 	c->operands = more;
 	o = &c->operands[c->num_operands++];
 	*o = (struct operand){ 0 };
-	r = take_text(p, " \t\n,", &o->text);
+	r = take_text(p, " \t\n,", &o->text, &o->quoted);
 	return r ? r : parse_operand(p, c, o);
 }
 
