@@ -363,6 +363,8 @@ unit: $(BUILD)/unit.passed
 	@echo "unit: $(words $(units)) programs, $(words $(replays)) corpora passed, $(or $(ran),0) of them now"
 lint: all
 	@python3 tests/lint/layers.py
+	@python3 tests/lint/circles.py $(BUILD)
+	@python3 tests/lint/names.py
 	@sh tests/lint/headers.sh "$(CC)" "$(or $(CXX),c++)"
 	@sh tests/lint/symbols.sh $(so) $(parts) $(lib)
 	@CC="$(CC)" SAN="$(SAN)" sh tests/lint/abi.sh $(so)

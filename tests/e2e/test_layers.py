@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/lint/layers.py refuses what its docstring lists: faults are planted in
-a copy of the sources, and each is found by file and line."""
+"""tests/lint/layers.py and names.py refuse what their docstrings list: faults are
+planted in a copy of the sources, and each is found."""
 import pathlib
 import shutil
 import subprocess
@@ -102,3 +102,37 @@ def test_a_file_without_its_license_is_refused(tree):
     (tree / "fs/base/util/newest.c").write_text("int a;\n")
     code, text = lint(tree)
     assert code == 1 and text.startswith("fs/base/util/newest.c:1: the first line")
+
+
+def test_a_room_of_too_many_lines_is_refused(tree):
+    source, header = tree / "fs/base/order/newest.c", tree / "fs/base/order/newest.h"
+    for path, lines in (source, 400), (header, 300):
+        path.write_text("/* SPDX-License-Identifier: Apache-2.0 */\n" + "\n" * (lines - 1))
+    assert lint(tree) == (0, "")
+    header.write_text(header.read_text() + "\n")
+    assert lint(tree) == (1, "fs/base/order/newest: 701 lines, 700 at most: split it\n")
+
+
+def names(root):
+    run = subprocess.run([sys.executable, TOP / "tests/lint/names.py", root],
+                         text=True, capture_output=True)
+    assert not run.stderr
+    return run.returncode, run.stdout
+
+
+def test_a_struct_of_two_headers_is_refused(tree):
+    assert names(tree) == (0, "")
+    for file in "fs/base/order/newest.h", "loader/util/newest.h":
+        (tree / file).write_text("struct newest {\n\tint a;\n};\n")
+    code, text = names(tree)
+    assert code == 1
+    assert ("struct newest is defined in several headers: "
+            "fs/base/order/newest.h loader/util/newest.h\n") in text
+
+
+def test_names_of_structs_in_many_files_are_counted(tree):
+    (tree / "fs/base/order/newest.c").write_text(
+        "".join(f"struct newest{i} {{\n\tint a;\n}};\n" for i in range(100)))
+    shutil.copy(tree / "fs/base/order/newest.c", tree / "loader/util/newest.c")
+    code, text = names(tree)
+    assert code == 1 and " at most: " in text and "newest99" in text

@@ -2,7 +2,7 @@
 /*
  * The unit in which the page cache holds, evicts and reads: the payloads of a
  * few neighboring samples (of one, unless samples are tiny), as whole pages of
- * the dataset file. Private to fs/data/cache.
+ * the dataset file.
  */
 #ifndef FS_DATA_CACHE_CHUNK_H
 #define FS_DATA_CACHE_CHUNK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters of a page cache since it was opened. Any thread adds and reads,
-   without locks. Header only; private to fs/data/cache. */
+   without locks. Header only. */
 #ifndef FS_DATA_CACHE_COUNTS_H
 #define FS_DATA_CACHE_COUNTS_H
 

@@ -4,7 +4,7 @@
  * and their order. The chunk that is needed last is evicted first; it may stay
  * compressed in a cold tier.
  *
- * Locks: room.lock, then one of a shard of the table. Private to fs/data/cache.
+ * Locks: room.lock, then one of a shard of the table.
  */
 #ifndef FS_DATA_CACHE_EVICT_H
 #define FS_DATA_CACHE_EVICT_H

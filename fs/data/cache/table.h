@@ -4,7 +4,7 @@
  * table in shards, each with a lock of its own. Callers find chunks, hold them,
  * and wait until they are read. Thread-safe. A chunk with references stays
  * where it is. The caller that drops the last reference of a chunk outside the
- * table frees the chunk. Private to fs/data/cache.
+ * table frees the chunk.
  */
 #ifndef FS_DATA_CACHE_TABLE_H
 #define FS_DATA_CACHE_TABLE_H

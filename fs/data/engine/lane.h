@@ -2,7 +2,7 @@
 /*
  * The work for one user on one dataset. A few threads work in each lane, so
  * that a user or a dataset on a slow disk does not delay the others. Not
- * thread-safe: the engine locks. Private to the engine.
+ * thread-safe: the engine locks.
  */
 #ifndef FS_DATA_ENGINE_LANE_H
 #define FS_DATA_ENGINE_LANE_H

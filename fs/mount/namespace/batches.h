@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * batches/: the directories of sampling specs and epochs, and their batches.
- * Lookups make names of them (streams.h). Private to the namespace.
+ * Lookups make names of them (streams.h).
  */
 #ifndef FS_MOUNT_NAMESPACE_BATCHES_H
 #define FS_MOUNT_NAMESPACE_BATCHES_H

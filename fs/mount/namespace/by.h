@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * by/: samples in a directory per value of an int field. The namespace caches
- * the groups of by/FIELD/ while there is room. Private to the namespace.
+ * the groups of by/FIELD/ while there is room.
  */
 #ifndef FS_MOUNT_NAMESPACE_BY_H
 #define FS_MOUNT_NAMESPACE_BY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * columns/: a directory per field, and an array per field of numbers. The files
- * are those of samples/. Private to the namespace.
+ * are those of samples/.
  */
 #ifndef FS_MOUNT_NAMESPACE_COLUMNS_H
 #define FS_MOUNT_NAMESPACE_COLUMNS_H

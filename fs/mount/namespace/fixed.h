@@ -3,7 +3,6 @@
  * The objects that have a name of their own in a dataset: its top directories,
  * and files of text. A mount of several datasets has a root above them, which
  * has .betonfs/ alone. Their rows are one array, by the number of the object.
- * Private to the namespace.
  */
 #ifndef FS_MOUNT_NAMESPACE_FIXED_H
 #define FS_MOUNT_NAMESPACE_FIXED_H

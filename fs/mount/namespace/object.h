@@ -2,7 +2,7 @@
 /*
  * The base of the namespace's parts: the functions that make up a kind of
  * object, and the state of a mount. Calls reach the parts through the table of
- * kinds in tree.c, so no part is named here. Private to the namespace.
+ * kinds in tree.c, so no part is named here.
  */
 #ifndef FS_MOUNT_NAMESPACE_OBJECT_H
 #define FS_MOUNT_NAMESPACE_OBJECT_H

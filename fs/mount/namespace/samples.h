@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Values as files, with the same inodes under samples/, columns/ and by/. A
- * name needs only the metadata; a size may need the allocation table. Private
- * to the namespace.
+ * name needs only the metadata; a size may need the allocation table.
  */
 #ifndef FS_MOUNT_NAMESPACE_SAMPLES_H
 #define FS_MOUNT_NAMESPACE_SAMPLES_H

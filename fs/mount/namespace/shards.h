@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shards/: samples as tars. The namespace caches some layouts. Private to the
- * namespace.
+ * shards/: samples as tars. The namespace caches some layouts.
  */
 #ifndef FS_MOUNT_NAMESPACE_SHARDS_H
 #define FS_MOUNT_NAMESPACE_SHARDS_H

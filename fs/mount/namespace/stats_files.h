@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * .betonfs/stats.json, metrics and jobs/: statistics of the mount. If
- * there are several datasets, each one has its own. Private to the namespace.
+ * there are several datasets, each one has its own.
  */
 #ifndef FS_MOUNT_NAMESPACE_STATS_FILES_H
 #define FS_MOUNT_NAMESPACE_STATS_FILES_H

@@ -8,8 +8,7 @@
  * The namespace stores at most NS_NAMES_MAX names, or all names in use if there
  * are more. To make room, it drops the least recently used name of the user
  * with the most unused names. The number of a dropped name leads to -ESTALE,
- * and the kernel then looks its path up again. Thread-safe. Private to the
- * namespace.
+ * and the kernel then looks its path up again. Thread-safe.
  */
 #ifndef FS_MOUNT_NAMESPACE_STREAMS_H
 #define FS_MOUNT_NAMESPACE_STREAMS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files whose content is one text in memory. Private to the namespace.
+ * Open files whose content is one text in memory.
  */
 #ifndef FS_MOUNT_NAMESPACE_TEXT_FILE_H
 #define FS_MOUNT_NAMESPACE_TEXT_FILE_H

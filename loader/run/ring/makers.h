@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Divides the turns of a trainer among its own workers and its makers: loaders
- * on other machines that make the same batches. Private to the ring.
+ * on other machines that make the same batches.
  *
  * The fetching thread queues turns in the order of delivery. Each maker has a
  * link, run by a thread of the user, which takes the oldest queued turn

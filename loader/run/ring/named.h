@@ -2,7 +2,7 @@
 /*
  * Batches that the user asks for by name, an epoch and a number. They are turns
  * of the ring as others are, but have no place in its order of delivery.
- * Private to the ring; the user's calls are those of ring.h.
+ * The calls of the user are those of ring.h.
  *
  * At most `prefetch` of them are in the making or wait to be taken. Names
  * beyond that wait for the fetching thread. The caller holds ring->lock.
