@@ -23,6 +23,7 @@ import pytest
 import elsewhere
 import make
 import resources
+from installed import root      # noqa: F401, for tests
 from nodes import cluster      # noqa: F401, for tests
 from servers import (certificate, faulty, haproxy,  # noqa: F401, for tests
                      link, moto, nginx, rclone, running)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The random numbers of operations in Python, written from the definitions in
 beton-transforms(7) and beton-orders(7) and not from the C sources."""
+import math
+
 from orders import M, WEYL, key, mix
 
 
@@ -37,3 +39,18 @@ class Draws:
 
     def below(self, n):
         return int(self() * n)
+
+
+def beta(alpha, d):
+    while True:
+        u, v = d(), d()
+        if alpha <= 1:
+            x, y = math.log(1 - u) / alpha, math.log(1 - v) / alpha
+            if math.exp(x) + math.exp(y) <= 1:
+                return 1 / (1 + math.exp(y - x))
+        else:
+            w = 2 * v - 1
+            s = u * u + w * w
+            if 0 < s <= 1:
+                return .5 + u * w / s * math.sqrt(1 - s ** (2 / (2 * alpha
+                                                                - 1)))

@@ -177,3 +177,10 @@ def two_numbers(path, n):
         f.write(records.tobytes())
     d.patch(struct.calcsize("<HHI"), struct.pack("<QQ", n, d.meta + records.nbytes))
     return d
+# The endings of the fields of make.every_type().
+ENDINGS = {"label": ".cls", "score": ".txt", "blob": ".bin", "meta": ".json",
+           "vec": ".vec.npy", "tens": ".tens.npy"}
+
+
+def member(data, i, name):
+    return data.name(i) + ENDINGS.get(name, data.extension(i, name))

@@ -6,7 +6,9 @@ import contextlib
 import ctypes
 import os
 import shutil
+import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -101,3 +103,27 @@ def cluster():
         except OSError as e:
             pytest.skip(f"no network namespaces with a bridge: {e}")
         yield made
+
+
+def has_torch(exe):
+    return not subprocess.run(
+        [exe, "-c", "import importlib.util as u; "
+         "raise SystemExit(u.find_spec('torch') is None)"],
+        capture_output=True, timeout=100).returncode
+
+
+def find_python():
+    """An interpreter with torch; skips where there is none."""
+    for name in "TORCHVISION_PYTHON", "RAY_PYTHON":
+        exe = shutil.which(os.environ.get(name, sys.executable))
+        if exe and has_torch(exe):
+            return exe
+    pytest.skip("torch is not installed, and neither TORCHVISION_PYTHON nor "
+                "RAY_PYTHON names an interpreter with it")
+
+
+def end(process):
+    """All of a process group, if it did not end by itself."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -8,6 +8,7 @@ import pathlib
 import re
 import sys
 
+import numpy as np
 import pytest
 
 from dumped import BUILD
@@ -33,3 +34,20 @@ def opener(path, **usual):
             return opened.enter_context(
                 betonfs.Loader(path, **{**usual, **options}))
         yield open_one
+
+
+def snapshot(batch):
+    """A copy of all that is in it."""
+    def copy(v):
+        if isinstance(v, betonfs.Ragged):
+            return tuple(v), v.data.tobytes(), v.offsets.tobytes()
+        return v.dtype.str, v.shape, v.tobytes()
+    values = batch.items() if isinstance(batch, dict) else \
+        zip(batch._names, batch)
+    return (batch.epoch, batch.number, batch.ids.tolist(),
+            batch.valid.tolist(), {k: copy(v) for k, v in values})
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(
+        np.array_equal(a[k], b[k]) for k in a)

@@ -10,7 +10,7 @@ import pytest
 import dumped
 from dumped import AUGMENT
 from package import betonfs
-from test_python import snapshot
+from package import snapshot
 
 pytest.importorskip("PIL.Image")
 

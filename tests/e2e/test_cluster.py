@@ -21,7 +21,7 @@ import pytest
 from conftest import mounts, unmount, wait_until
 from package import PACKAGE, betonfs
 from servers import BUILD, end_with_parent, free_port
-from test_nodes import end, find_python
+from nodes import end, find_python
 
 yaml = pytest.importorskip("yaml")
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import stat
 import subprocess
 
@@ -14,12 +13,11 @@ import pytest
 
 import dumped
 from dumped import BUILD, beton, digest, dump
+from compiled import needs_compiler
 
 pytest.importorskip("PIL.Image")
 
 PAGE = pathlib.Path(__file__).parents[2] / "loader/run/jit/beton-jit.7"
-COMPILER = any(shutil.which(c) for c in ("cc", "gcc", "clang"))
-needs_compiler = pytest.mark.skipif(not COMPILER, reason="no C compiler")
 
 SPEC = "batch=4,seed=3,drop_last=0"
 CROP = 'random_resized_crop("33,45") | flip'

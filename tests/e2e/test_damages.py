@@ -17,8 +17,8 @@ import make
 from conftest import (BUILD, DEADLINE, EXIT_DAMAGED, EXIT_NOT_DATASET,
                       Daemon)
 from dumped import SANITIZER, beton, dump
-from test_batches import BatchFile, check_values
-from test_shards import member
+from batchfile import BatchFile, check_values
+from make import member
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 from damage import ALL_JPEG, DAMAGES, all_images  # noqa: E402

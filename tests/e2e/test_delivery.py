@@ -19,7 +19,7 @@ import zerocopy
 import make
 import orders
 from dumped import DEADLINE
-from test_batches import BatchFile, check_values
+from batchfile import BatchFile, check_values
 
 SAMPLES, BATCH, EPOCHS = 120, 10, 2
 BATCHES = SAMPLES // BATCH

@@ -11,7 +11,7 @@ from conftest import wait_until
 from dumped import beton
 from loading import Loader
 from package import opener
-from test_stats import both, jobs
+from stats import both, jobs
 
 pytest.importorskip("PIL.Image")
 

@@ -20,7 +20,7 @@ import make
 import orders
 from conftest import unmount, wait_until
 from dumped import BUILD, DEADLINE, SANITIZER, read_dump
-from test_batches import BatchFile
+from batchfile import BatchFile
 
 N, BATCH = 1600, 20
 BATCHES = N // BATCH

@@ -12,7 +12,7 @@ import struct
 import pytest
 
 from dumped import AUGMENT, beton, digest, dump
-from test_batches import BatchFile
+from batchfile import BatchFile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = pathlib.Path(os.environ.get("BETON_SHARED", ROOT.parent / "shared"))

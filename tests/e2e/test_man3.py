@@ -14,7 +14,7 @@ import pytest
 
 import dumped
 from conftest import DEADLINE
-from test_install import CC, SANITIZER
+from installed import CC, SANITIZER
 
 BUILD = dumped.BUILD
 ROOT = pathlib.Path(__file__).resolve().parents[2]

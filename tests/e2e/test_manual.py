@@ -8,7 +8,7 @@ import pytest
 import make
 from dumped import beton
 from manual import documented_keys
-from test_stats import keys_of
+from stats import keys_of
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 import dumped
 import make
-from draws import Draws
+from draws import Draws, beta
 from dumped import dump
 
 N, W, H = 24, 13, 9
@@ -33,21 +33,6 @@ def stored(data, i):
 
 def label(i):
     return i * 5 % CLASSES
-
-
-def beta(alpha, d):
-    while True:
-        u, v = d(), d()
-        if alpha <= 1:
-            x, y = math.log(1 - u) / alpha, math.log(1 - v) / alpha
-            if math.exp(x) + math.exp(y) <= 1:
-                return 1 / (1 + math.exp(y - x))
-        else:
-            w = 2 * v - 1
-            s = u * u + w * w
-            if 0 < s <= 1:
-                return .5 + u * w / s * math.sqrt(1 - s ** (2 / (2 * alpha
-                                                                - 1)))
 
 
 def mixup(own, other, alpha, d):

@@ -16,7 +16,7 @@ import policies
 from arrays import pack, rows
 from draws import Draws
 from dumped import beton, digest, dump
-from test_warps import about, coefficients, matrix, within
+from warps import about, coefficients, matrix, within
 
 SEED, EPOCH, N = 13, 1, 24
 SPEC = ("--spec", f"batch=8,seed={SEED},drop_last=0", "--epoch", EPOCH)

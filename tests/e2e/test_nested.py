@@ -6,7 +6,7 @@ import pytest
 
 import dumped
 import make
-import test_ops
+import definitions
 from draws import Draws
 from dumped import dump
 
@@ -52,8 +52,8 @@ def flip(x, i):
 
 
 def drawn(name):
-    """A definition of test_ops, with the first stream of its name."""
-    return lambda x, i: getattr(test_ops, name)(x, draws(i, name))
+    """A definition of definitions.py, with the first stream of its name."""
+    return lambda x, i: getattr(definitions, name)(x, draws(i, name))
 
 
 def in_turn(*parts):

@@ -7,8 +7,6 @@ import functools
 import json
 import os
 import pathlib
-import shutil
-import signal
 import subprocess
 import sys
 
@@ -17,7 +15,7 @@ import pytest
 
 import make
 from node_rank import options, seen
-from nodes import SERVER
+from nodes import SERVER, end, find_python
 from package import PACKAGE, betonfs
 
 RANK = pathlib.Path(__file__).with_name("node_rank.py")
@@ -25,23 +23,6 @@ DEADLINE = 100
 SAMPLES, NODES = 600, 4
 SAVE = 3            # steps of each rank before its state is saved
 PORT = 29500        # of torchrun on the first node
-
-
-def has_torch(exe):
-    return not subprocess.run(
-        [exe, "-c", "import importlib.util as u; "
-         "raise SystemExit(u.find_spec('torch') is None)"],
-        capture_output=True, timeout=DEADLINE).returncode
-
-
-def find_python():
-    """An interpreter with torch; skips where there is none."""
-    for name in "TORCHVISION_PYTHON", "RAY_PYTHON":
-        exe = shutil.which(os.environ.get(name, sys.executable))
-        if exe and has_torch(exe):
-            return exe
-    pytest.skip("torch is not installed, and neither TORCHVISION_PYTHON nor "
-                "RAY_PYTHON names an interpreter with it")
 
 
 @pytest.fixture(scope="module")
@@ -119,13 +100,6 @@ class Job:
         """The outputs of all processes, by rank."""
         return [json.loads((self.out / f"{k}.json").read_text())
                 for k in range(len(self.nodes))]
-
-
-def end(process):
-    """All of a process group, if it did not end by itself."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def check(job, want):

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 import dumped
-from test_install import CC, SANITIZER, root        # noqa: F401
+from installed import CC, SANITIZER
 
 BUILD = dumped.BUILD
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -101,7 +101,7 @@ def owners(path):
                    if part.count("/") == pattern.count("/"))]
 
 
-def test_every_installed_file_is_in_one_package(root):      # noqa: F811
+def test_every_installed_file_is_in_one_package(root):
     files = [str(p.relative_to(root)) for p in root.rglob("*")
              if p.is_symlink() or p.is_file()]
     files = [f for f in files if f.startswith("usr/")]

@@ -13,7 +13,7 @@ import pytest
 
 import betonfile
 from conftest import BUILD
-from test_mkfs import make, picture, pixels, refused, run, save, truth
+from mkfs import make, picture, pixels, refused, run, save, truth
 
 Image = pytest.importorskip("PIL.Image")
 ImageCms = pytest.importorskip("PIL.ImageCms")

@@ -16,7 +16,7 @@ import make
 import policies
 from draws import Draws
 from dumped import dump
-from test_mix import beta
+from draws import beta
 
 SEED, EPOCH = 7, 3
 N, W, H = 400, 37, 29

@@ -20,8 +20,7 @@ import dumped
 import make
 from conftest import wait_until
 from dumped import AUGMENT, DEADLINE, dump
-from package import PACKAGE, betonfs, opener
-
+from package import PACKAGE, betonfs, opener, same, snapshot
 pytest.importorskip("PIL.Image")
 
 N, SIZE = 40, 4
@@ -41,18 +40,6 @@ def load(data):
     with opener(data.path, spec=SPEC, pipeline=AUGMENT, tensors="numpy",
                 workers=2) as open_one:
         yield open_one
-
-
-def snapshot(batch):
-    """A copy of all that is in it."""
-    def copy(v):
-        if isinstance(v, betonfs.Ragged):
-            return tuple(v), v.data.tobytes(), v.offsets.tobytes()
-        return v.dtype.str, v.shape, v.tobytes()
-    values = batch.items() if isinstance(batch, dict) else \
-        zip(batch._names, batch)
-    return (batch.epoch, batch.number, batch.ids.tolist(),
-            batch.valid.tolist(), {k: copy(v) for k, v in values})
 
 
 # --- batches ---
@@ -1012,11 +999,6 @@ def test_torch_sees_the_memory_used_again(load):
 @pytest.fixture
 def dataset(data):
     return betonfs.Dataset(data.path)
-
-
-def same(a, b):
-    return a.keys() == b.keys() and all(
-        np.array_equal(a[k], b[k]) for k in a)
 
 
 def test_samples_equal_written_values(data, dataset):

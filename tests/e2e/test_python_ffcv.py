@@ -8,12 +8,12 @@ import subprocess
 import numpy as np
 import pytest
 
-import test_ffcv
+import by_ffcv
 from package import betonfs
 
 Image = pytest.importorskip("PIL.Image")
 
-python = test_ffcv.python
+python = by_ffcv.python
 N = 40
 FIELDS = {"label": "int", "score": "float", "image": "image", "blob": "bytes",
           "meta": "json", "vec": ("<f4", (2, 3)), "deep": ("<i2", (2, 1, 3)),
@@ -29,7 +29,7 @@ def jpeg(image):
 def sample(i):
     rng = np.random.default_rng(i)
     return {"label": -7 ** i if i < 20 else i, "score": i / 7,
-            "image": test_ffcv.photo(i), "blob": rng.bytes(1 + i * 31),
+            "image": by_ffcv.photo(i), "blob": rng.bytes(1 + i * 31),
             "meta": {"name": f"n\u00e4{i}", "list": [i, None, 1.5]},
             "vec": rng.normal(0, 1, (2, 3)).astype("<f4"),
             "deep": rng.integers(-9999, 9999, (2, 1, 3)).astype("<i2"),
@@ -65,7 +65,7 @@ def rows_of(got):
 def test_ffcv_reads_every_field(python, tmp_path, mode, cache, order):
     path, out = tmp_path / "x.beton", tmp_path / "out.npz"
     written(path, mode)
-    subprocess.run([python, "-c", test_ffcv.READ, path, cache, order, out],
+    subprocess.run([python, "-c", by_ffcv.READ, path, cache, order, out],
                    check=True, timeout=300)
     got = dict(np.load(out))
     assert set(got) == set(FIELDS)

@@ -17,7 +17,7 @@ import dumped
 from dumped import AUGMENT, DEADLINE
 from package import betonfs
 from betonfs import _beton
-from test_python import same, snapshot
+from package import same, snapshot
 
 pytest.importorskip("PIL.Image")
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from package import PACKAGE, betonfs
-from test_stages import SLOW, needs_compiler
+from compiled import SLOW, needs_compiler
 
 HERE = pathlib.Path(__file__).resolve().parent
 DEADLINE = 300

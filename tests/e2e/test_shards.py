@@ -16,19 +16,12 @@ import pytest
 
 import make
 from conftest import DEADLINE, failing
-
-# The endings of the fields of make.every_type().
-ENDINGS = {"label": ".cls", "score": ".txt", "blob": ".bin", "meta": ".json",
-           "vec": ".vec.npy", "tens": ".tens.npy"}
+from make import member
 
 
 @pytest.fixture
 def mnt(data, mount):
     return mount(data.path)
-
-
-def member(data, i, name):
-    return data.name(i) + ENDINGS.get(name, data.extension(i, name))
 
 
 def test_members_are_the_files_of_the_samples(data, mnt):

@@ -11,6 +11,7 @@ import dumped
 import make
 from dumped import AUGMENT, beton
 from loading import INFO, Loader
+from compiled import SLOW
 
 N, SIZE = 40, 4
 STEPS = N // SIZE
@@ -20,17 +21,6 @@ LINE = re.compile(
     r"the trainer waited [0-9.]+ % of the time for data: "
     r"(?:data is not your bottleneck|the stage (\w+) made it wait longest)")
 
-# Burns time for each pixel.
-SLOW = """
-static void slow(float v[3], const struct beton_at *at, float rounds)
-{
-	volatile float x = at->random[0];
-
-	for (int i = 0; i < (int)rounds; i++)
-		x = x * 0.5f + 1;
-	v[0] = x;
-}
-"""
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"),
                                     reason="no C compiler")
 

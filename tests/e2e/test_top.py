@@ -24,8 +24,8 @@ from dumped import AUGMENT, BUILD, SANITIZER, beton
 from zerocopy import report
 from loading import Loader
 from manual import documented_keys
-from test_zerocopy import SPEC
-from test_stats import PLAIN, keys_of, named, rank_of
+from zerocopy import SPEC
+from stats import PLAIN, keys_of, named, rank_of
 
 N = 40
 S = 10**9

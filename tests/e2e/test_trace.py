@@ -17,7 +17,7 @@ import loading
 from conftest import wait_until
 from dumped import AUGMENT, BUILD, beton
 from loading import Loader, Options
-from test_stages import SLOW, needs_compiler
+from compiled import SLOW, needs_compiler
 
 N, SIZE = 40, 4
 STEPS = N // SIZE

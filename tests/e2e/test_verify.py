@@ -13,9 +13,9 @@ import pytest
 
 import make
 import sums
-from conftest import EXIT_DAMAGED, EXIT_MOUNT, betonfs, failing
+from conftest import EXIT_DAMAGED, EXIT_MOUNT, betonfs
 from dumped import beton, dump, read_dump
-from test_batches import BatchFile
+from batchfile import BatchFile
 
 Image = pytest.importorskip("PIL.Image")
 

@@ -2,7 +2,6 @@
 """Operations that filter whole images or map their places, through `beton
 dump`: beside Pillow where it defines them, else beside NumPy code written from
 beton-operations(7), draws included."""
-import math
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ import pytest
 import make
 from draws import Draws
 from dumped import dump
+from warps import about, coefficients, matrix, within
 
 Image = pytest.importorskip("PIL.Image")
 ImageOps = pytest.importorskip("PIL.ImageOps")
@@ -58,13 +58,6 @@ def apart(a, b):
 
 # --- as Pillow ---
 
-def within(d, least, most):
-    return least + d() * (most - least)
-
-
-def about(d, most):
-    return (2 * d() - 1) * most
-
 
 def sharpness(x, d):
     d()
@@ -106,20 +99,6 @@ def test_bilinear_is_pillows_within_one(data, tmp_path):
     assert far <= count / 10000
 
 
-def matrix(angle, scale, shear, move, size):
-    """torchvision's map of places, about the middle."""
-    r, sx, sy = (math.radians(v) for v in (angle, *shear))
-    a = math.cos(r - sy) / math.cos(sy)
-    b = -a * math.tan(sx) - math.sin(r)
-    c = math.sin(r - sy) / math.cos(sy)
-    e = -c * math.tan(sx) + math.cos(r)
-    m = [v / scale for v in (e, -b, 0, -c, a, 0)]
-    cx, cy = size[0] / 2, size[1] / 2
-    m[2] = m[0] * (-cx - move[0]) + m[1] * (-cy - move[1]) + cx
-    m[5] = m[3] * (-cx - move[0]) + m[4] * (-cy - move[1]) + cy
-    return m
-
-
 def test_affine_maps_are_torchvisions(data, tmp_path):
     far = count = 0
     text = 'affine(60, "0.3,0.2", "0.5,1.7", "-20,20,-10,30", fill="9,99,199")'
@@ -135,17 +114,6 @@ def test_affine_maps_are_torchvisions(data, tmp_path):
         far += apart(want, got).astype(bool).sum()
         count += got[..., 0].size
     assert far <= count / 5000      # places on the border of two pixels
-
-
-def coefficients(to, size):
-    """The coefficients of the map that moves the corners of the image to `to`."""
-    right, bottom = size[0] - 1, size[1] - 1
-    start = [(0, 0), (right, 0), (right, bottom), (0, bottom)]
-    rows = []
-    for (x, y), (u, v) in zip(to, start):
-        rows.append([x, y, 1, 0, 0, 0, -u * x, -u * y])
-        rows.append([0, 0, 0, x, y, 1, -v * x, -v * y])
-    return np.linalg.solve(np.array(rows, float), np.ravel(start))
 
 
 def test_perspective_is_pillows_within_one(data, tmp_path):

@@ -18,12 +18,11 @@ import dumped
 import make
 from conftest import unmount, wait_until
 from dumped import AUGMENT, BUILD, SANITIZER, beton, digest, dump
-from zerocopy import (BATCH, FORGET, GET, PUT, VERSION, Client, hello, options_of,
-                      report)
+from zerocopy import (BATCH, FORGET, GET, PUT, SPEC, VERSION, Client, hello,
+                      options_of, path_of, report)
 from loading import Loader
 
 N = 40
-SPEC = "order=random,batch=4,seed=0,drop_last=1"
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +38,6 @@ def large(tmp_path_factory):
         [("image", make.IMAGE), ("label", make.INT)],
         [{"image": make.Image(make.RAW, 40, 30, rng.bytes(3600)),
           "label": i} for i in range(3000)], 1 << 16)
-
-
-def path_of(batch, epoch=0):
-    return f"batches/{SPEC}/{epoch}/{batch:06}.batch"
 
 
 def descriptors(daemon):

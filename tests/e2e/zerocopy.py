@@ -111,3 +111,8 @@ class Client:
         except ConnectionResetError:
             pass
         return True
+SPEC = "order=random,batch=4,seed=0,drop_last=1"
+
+
+def path_of(batch, epoch=0):
+    return f"batches/{SPEC}/{epoch}/{batch:06}.batch"

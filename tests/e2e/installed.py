@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of `make install`, and the compiler of the tested build."""
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from dumped import BUILD
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def run(*command, code=0, **how):
+    r = subprocess.run(list(map(str, command)), capture_output=True,
+                       text=True, timeout=300, **how)
+    assert r.returncode == code, (command, r.stdout, r.stderr)
+    return r
+
+
+def flags():
+    """The compiler and the flags that the tested build was made with."""
+    stamp = BUILD / "flags"
+    words = stamp.read_text().split() if stamp.exists() else ["cc"]
+    return words[0], [w for w in words if w.startswith("-fsanitize=")]
+
+
+CC, SANITIZER = flags()
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory):
+    """DESTDIR of an installation under /usr, out of a build of its own: the
+    prefix is in beton.pc, and the tested build stays as it is."""
+    for tool in ("make", CC, "pkg-config"):
+        if not shutil.which(tool):
+            pytest.skip(f"{tool} is not installed")
+    dest = tmp_path_factory.mktemp("dest")
+    quiet = {k: v for k, v in os.environ.items()
+             if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "BUILD", "SAN")}
+    san = ",".join(f.split("=")[1] for f in SANITIZER)
+    run("make", "-s", f"-j{os.cpu_count()}", "-C", ROOT, "install",
+        f"DESTDIR={dest}", "PREFIX=/usr", f"CC={CC}", f"SAN={san}",
+        f"BUILD={tmp_path_factory.mktemp('build')}", env=quiet)
+    return dest
