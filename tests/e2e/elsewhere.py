@@ -3,7 +3,7 @@
 rclone, the programs of the build and the Python package get the URL of each
 dataset that a test names by its path:
 
-    BETON_TEST_REMOTE=nginx pytest tests/e2e/test_batches.py
+    BETON_TEST_REMOTE=nginx pytest tests/e2e/mount/test_batches.py
 
 A test that changes a dataset, or expects its path in a message, does not apply.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of the page of `beton info --html`; tests/e2e/test_info_html.py reads
+"""The parts of the page of `beton info --html`; e2e/tools/test_info_html.py reads
 whole pages."""
 import html.parser
 import math

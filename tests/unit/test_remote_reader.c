@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads objects of stores, for tests/e2e/test_remote_keys.py.
+ * Reads objects of stores, for tests/e2e/remote/test_remote_keys.py.
  *
  *     test_remote_reader < URLS
  *     test_remote_reader URL SECONDS
