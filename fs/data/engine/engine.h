@@ -4,8 +4,6 @@
  * within a memory budget. The daemon uses it behind FUSE, and a loader that
  * opened a FILE uses it in its own process. Thread-safe; no globals: a process
  * may hold several engines.
- *
- * Lock order: engine.lock, then the locks of slots.
  */
 #ifndef FS_DATA_ENGINE_ENGINE_H
 #define FS_DATA_ENGINE_ENGINE_H

@@ -2,7 +2,7 @@
 /*
  * The work for one user on one dataset. A few threads work in each lane, so
  * that a user or a dataset on a slow disk does not delay the others. Not
- * thread-safe: the engine locks.
+ * thread-safe: work locks.
  */
 #ifndef FS_DATA_ENGINE_LANE_H
 #define FS_DATA_ENGINE_LANE_H
@@ -11,14 +11,14 @@
 #include <stdint.h>
 
 struct dataset;
-struct ticket;
+struct task;
 
 /* Exists while there is work in it. */
 struct lane {
 	struct lane *prev, *next; /* in lanes.list, the next turn first */
 	const struct dataset *ds;
 	uint64_t user;
-	struct ticket *queue;
+	struct task *queue;
 	unsigned running; /* threads */
 };
 

@@ -14,7 +14,7 @@
  * no other process has it open or mapped. A write lease (fcntl(2), F_SETLEASE)
  * tests this: the kernel grants it only if no other process has the file open.
  *
- * Thread-safe. pool.lock may be taken under engine.lock, and budget.lock under
+ * Thread-safe. pool.lock may be taken under slots.lock, and budget.lock under
  * it. It is not held while memory is allocated or freed.
  */
 #ifndef FS_DATA_ENGINE_POOL_H
