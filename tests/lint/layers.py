@@ -175,7 +175,6 @@ ROOMS_LARGE = {
     "fs/data/dataset/dataset": 1040,
     "fs/data/dataset/sums": 740,
     "fs/data/dataset/verify": 790,
-    "fs/data/engine/plan": 1080,
     "fs/data/engine/pool": 730,
     "fs/data/engine/slot": 730,
     "fs/mount/daemon/betonfs": 740,
