@@ -24,17 +24,17 @@ const char *stage_name(enum stage stage)
 	return names[stage];
 }
 
-struct lane *stage_lanes(size_t n)
+struct stage_lane *stage_lanes(size_t n)
 {
-	struct lane *lanes =
-		aligned_alloc(_Alignof(struct lane), n * sizeof(struct lane));
+	struct stage_lane *lanes = aligned_alloc(_Alignof(struct stage_lane),
+						 n * sizeof(struct stage_lane));
 
 	if (lanes)
 		memset(lanes, 0, n * sizeof(*lanes));
 	return lanes;
 }
 
-static struct beton_stage_stats stats_of(const struct lane *lanes,
+static struct beton_stage_stats stats_of(const struct stage_lane *lanes,
 					 size_t num_lanes, enum stage stage)
 {
 	struct counters_sum sum = { .items = 0 };
@@ -58,7 +58,7 @@ static struct beton_stage_stats stats_of(const struct lane *lanes,
  * Counts as if a row were decoded before the rest is done, although both take
  * turns.
  */
-void stage_rows(struct lane *lane, const uint64_t *samples, uint32_t n,
+void stage_rows(struct stage_lane *lane, const uint64_t *samples, uint32_t n,
 		uint64_t begin, uint64_t end, const struct stage_cost *cost)
 {
 	uint64_t decode_ns = min_u64(end - begin, cost->decode_ns);
@@ -77,8 +77,8 @@ void stage_rows(struct lane *lane, const uint64_t *samples, uint32_t n,
 	trace_span(lane->track, TRACE_TRANSFORM, decoded, end, samples[0], n);
 }
 
-uint64_t stage_sum(const struct lane *lanes, size_t num_lanes, enum stage stage,
-		   size_t counter)
+uint64_t stage_sum(const struct stage_lane *lanes, size_t num_lanes,
+		   enum stage stage, size_t counter)
 {
 	uint64_t sum = 0;
 
@@ -91,7 +91,7 @@ uint64_t stage_sum(const struct lane *lanes, size_t num_lanes, enum stage stage,
 	return sum;
 }
 
-static bool is_reported(const struct lane *lanes, size_t num_lanes,
+static bool is_reported(const struct stage_lane *lanes, size_t num_lanes,
 			enum stage stage)
 {
 	return stage < STAGE_UPLOAD ||
@@ -99,7 +99,7 @@ static bool is_reported(const struct lane *lanes, size_t num_lanes,
 			 offsetof(struct counters, items));
 }
 
-size_t stage_stats(const struct lane *lanes, size_t num_lanes,
+size_t stage_stats(const struct stage_lane *lanes, size_t num_lanes,
 		   const atomic_uint_fast64_t delay_ns[STAGES],
 		   struct beton_stage_stats *out, size_t max)
 {

@@ -24,7 +24,7 @@ enum stage {
 };
 
 /* Counters of one thread, the only writer. No two lanes share a cache line. */
-struct lane {
+struct stage_lane {
 	_Alignas(64) struct counters stages[STAGES];
 	struct trace_track *track; /* NULL: not traced */
 };
@@ -42,18 +42,18 @@ uint64_t stage_now_ns(void);
 const char *stage_name(enum stage stage);
 
 /* Returns n zeroed lanes, which the caller frees. */
-struct lane *stage_lanes(size_t n);
+struct stage_lane *stage_lanes(size_t n);
 
 /* Counts rows of these samples, processed from `begin` to `end`. */
-void stage_rows(struct lane *lane, const uint64_t *samples, uint32_t n,
+void stage_rows(struct stage_lane *lane, const uint64_t *samples, uint32_t n,
 		uint64_t begin, uint64_t end, const struct stage_cost *cost);
 
 /* Sums one counter over all lanes, given by its offset in struct counters. */
-uint64_t stage_sum(const struct lane *lanes, size_t num_lanes, enum stage stage,
-		   size_t counter);
+uint64_t stage_sum(const struct stage_lane *lanes, size_t num_lanes,
+		   enum stage stage, size_t counter);
 
 /* Implements beton_loader_stats(). delay_ns is the time that next() waited. */
-size_t stage_stats(const struct lane *lanes, size_t num_lanes,
+size_t stage_stats(const struct stage_lane *lanes, size_t num_lanes,
 		   const atomic_uint_fast64_t delay_ns[STAGES],
 		   struct beton_stage_stats *out, size_t max);
 

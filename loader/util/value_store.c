@@ -22,12 +22,13 @@ enum {
 };
 
 /* The header of a value. */
-struct item {
+struct value_store_item {
 	uint64_t id;
 	uint64_t size; /* with this header; a refusal has no more bytes */
 };
 
-_Static_assert(sizeof(struct item) == VALUE_STORE_ALIGN, "values are aligned");
+_Static_assert(sizeof(struct value_store_item) == VALUE_STORE_ALIGN,
+	       "values are aligned");
 
 /* A slot of the index: the offset of an item in the memory, or 0. */
 typedef atomic_uint_fast64_t place;
@@ -93,18 +94,19 @@ static place *place_at(const struct value_store *s, uint64_t id, unsigned i)
 }
 
 /* Returns the item of a slot, or NULL. */
-static struct item *item_at(const struct value_store *s, place *p)
+static struct value_store_item *item_at(const struct value_store *s, place *p)
 {
 	uint64_t at = atomic_load_explicit(p, memory_order_acquire);
 
-	return at ? (struct item *)(s->memory + at) : NULL;
+	return at ? (struct value_store_item *)(s->memory + at) : NULL;
 }
 
 enum value_store_found value_store_get(struct value_store *s, uint64_t id,
 				       const void **out)
 {
 	for (unsigned i = 0; i < REACH; i++) {
-		const struct item *item = item_at(s, place_at(s, id, i));
+		const struct value_store_item *item =
+			item_at(s, place_at(s, id, i));
 
 		if (!item)
 			break;
@@ -131,7 +133,7 @@ static bool has_place(const struct value_store *s, uint64_t id)
 void *value_store_take(struct value_store *s, uint64_t id, uint64_t size)
 {
 	uint64_t at = atomic_load(&s->used), end;
-	struct item *item;
+	struct value_store_item *item;
 
 	if (!add_ok(size, sizeof(*item) + VALUE_STORE_ALIGN - 1, &size) ||
 	    !has_place(s, id))
@@ -142,14 +144,14 @@ void *value_store_take(struct value_store *s, uint64_t id, uint64_t size)
 			return NULL;
 		end = at + size;
 	} while (!atomic_compare_exchange_weak(&s->used, &at, end));
-	item = (struct item *)(s->memory + at);
-	*item = (struct item){ id, size };
+	item = (struct value_store_item *)(s->memory + at);
+	*item = (struct value_store_item){ id, size };
 	return item + 1;
 }
 
 void value_store_give(struct value_store *s, void *value)
 {
-	struct item *item = (struct item *)value - 1;
+	struct value_store_item *item = (struct value_store_item *)value - 1;
 	uint64_t at = (uint64_t)((uint8_t *)item - s->memory);
 	uint64_t end = at + item->size;
 
@@ -157,7 +159,7 @@ void value_store_give(struct value_store *s, void *value)
 }
 
 /* Adds an item to the index. */
-static int publish(struct value_store *s, struct item *item)
+static int publish(struct value_store *s, struct value_store_item *item)
 {
 	uint64_t at = (uint64_t)((uint8_t *)item - s->memory);
 
@@ -169,7 +171,8 @@ static int publish(struct value_store *s, struct item *item)
 			    p, &there, at, memory_order_acq_rel,
 			    memory_order_acquire))
 			return 0;
-		if (((struct item *)(s->memory + there))->id == item->id)
+		if (((struct value_store_item *)(s->memory + there))->id ==
+		    item->id)
 			return -EEXIST;
 	}
 	return -ENOSPC;
@@ -177,7 +180,7 @@ static int publish(struct value_store *s, struct item *item)
 
 int value_store_put(struct value_store *s, void *value)
 {
-	int r = publish(s, (struct item *)value - 1);
+	int r = publish(s, (struct value_store_item *)value - 1);
 
 	if (r)
 		value_store_give(s, value);
@@ -190,7 +193,7 @@ void value_store_refuse(struct value_store *s, uint64_t id)
 {
 	void *value = value_store_take(s, id, 0);
 
-	if (value && publish(s, (struct item *)value - 1))
+	if (value && publish(s, (struct value_store_item *)value - 1))
 		value_store_give(s, value);
 }
 

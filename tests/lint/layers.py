@@ -188,7 +188,7 @@ ROOMS_LARGE = {
     "fs/source/object/remote": 1090,
     "fs/source/object/tables": 1020,
     "fs/source/upload/multipart": 850,
-    "loader/image/jpeg/baseline": 910,
+    "loader/image/jpeg/baseline": 920,
     "loader/open": 790,
     "loader/pipeline/op/op": 1010,
     "loader/run/feed/zerocopy_client": 860,
@@ -201,7 +201,7 @@ ROOMS_LARGE = {
     "loader/run/transform/pipeline": 710,
     "loader/run/transform/worker": 720,
     "loader/tools/doctor/fix": 800,
-    "loader/tools/doctor/trials": 710,
+    "loader/tools/doctor/trials": 720,
 }
 SPDX = "/* SPDX-License-Identifier: Apache-2.0 */"
 

@@ -14,9 +14,9 @@ import re
 import sys
 
 # Names that two headers define. This list only shrinks.
-IN_HEADERS = {"defaults", "field", "lane", "peer", "request", "settings", "window"}
+IN_HEADERS: set[str] = set()
 # Names that several files define. This number only shrinks.
-TWICE_MAX = 80
+TWICE_MAX = 28
 
 
 def definitions(root):
@@ -24,7 +24,7 @@ def definitions(root):
     found = collections.defaultdict(list)
     for directory in "fs", "loader":
         for path in sorted((root / directory).rglob("*.[ch]")):
-            for name in re.findall(r"^struct (\w+) \{", path.read_text(), re.M):
+            for name in set(re.findall(r"^struct (\w+) \{", path.read_text(), re.M)):
                 found[name].append(str(path.relative_to(root)))
     return found
 

@@ -7,7 +7,7 @@
 
 #define MS UINT64_C(1000000)
 
-static struct lane lane;
+static struct stage_lane lane;
 
 static struct throughput throughput_of(uint32_t places)
 {

@@ -102,7 +102,7 @@ void paths_fini(struct paths *paths)
 
 /* The alternatives of the first "{a,b}" of a text, or the numbers of a
    "{1..9}". */
-struct group {
+struct paths_group {
 	const char *open;
 	const char *close;
 	bool is_range;
@@ -145,7 +145,7 @@ static int read_number(const char *text, unsigned long *out)
 }
 
 /* Numbers that begin with a zero have as many digits as the longer limit. */
-static bool is_range(struct group *g)
+static bool is_range(struct paths_group *g)
 {
 	const char *from = g->open + 1, *to;
 	int first = read_number(from, &g->from), last;
@@ -164,7 +164,7 @@ static bool is_range(struct group *g)
 
 /* Braces with neither a comma nor a range between them are ordinary characters,
    as in shells. */
-static bool is_group(struct group *g)
+static bool is_group(struct paths_group *g)
 {
 	const char *end = end_of_alternative(g->open + 1);
 	bool has_comma = end && *end == ',';
@@ -179,7 +179,7 @@ static bool is_group(struct group *g)
 	return end && has_comma;
 }
 
-static bool find_group(const char *text, struct group *g)
+static bool find_group(const char *text, struct paths_group *g)
 {
 	for (const char *p = text; *p; p++) {
 		g->open = p;
@@ -193,7 +193,7 @@ static bool find_group(const char *text, struct group *g)
 
 /* Adds the text once for each number, the last one first. */
 static int add_numbers(struct paths *todo, const char *text,
-		       const struct group *g)
+		       const struct paths_group *g)
 {
 	char *one;
 	int r = 0;
@@ -211,7 +211,7 @@ static int add_numbers(struct paths *todo, const char *text,
 
 /* Adds the text once for each alternative, the last one first. */
 static int add_alternatives(struct paths *todo, const char *text,
-			    const struct group *g)
+			    const struct paths_group *g)
 {
 	struct paths turned = { 0 };
 	const char *from, *end = g->open;
@@ -296,7 +296,7 @@ static int add_matches(struct paths *out, const char *pattern, struct log *log)
 
 bool paths_is_pattern(const char *text)
 {
-	struct group g;
+	struct paths_group g;
 	struct stat st;
 
 	if (paths_is_url(text))
@@ -323,7 +323,7 @@ static int add_url(struct paths *out, const char *url, struct log *log)
 static int list_pattern(const char *text, struct log *log, struct paths *out)
 {
 	struct paths todo = { 0 };
-	struct group g;
+	struct paths_group g;
 	char *one;
 	int r = add_path(&todo, strdup(text));
 

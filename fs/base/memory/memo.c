@@ -16,9 +16,9 @@
 /* Milliseconds that making an object waits for memory. */
 enum { WAIT_MS = 2000 };
 
-struct item {
+struct memo_item {
 	UT_hash_handle hh;
-	struct item *prev, *next; /* in memo.recent while in memo.items */
+	struct memo_item *prev, *next; /* in memo.recent while in memo.items */
 	uint64_t key;
 	unsigned users; /* callers that use it, wait for it, or make it */
 	bool is_made;
@@ -32,8 +32,8 @@ struct memo {
 	pthread_mutex_t lock;
 	pthread_cond_t made;
 	/* These and the items are guarded by lock. */
-	struct item *items;
-	struct item *recent; /* the least recently used first */
+	struct memo_item *items;
+	struct memo_item *recent; /* the least recently used first */
 	uint64_t bytes;
 };
 
@@ -50,13 +50,13 @@ int memo_open(const struct memo_options *options, struct memo **out)
 	return 0;
 }
 
-static void unlink_item(struct memo *m, struct item *item)
+static void unlink_item(struct memo *m, struct memo_item *item)
 {
 	HASH_DEL(m->items, item);
 	DL_DELETE(m->recent, item);
 }
 
-static void item_free(const struct memo *m, struct item *item)
+static void item_free(const struct memo *m, struct memo_item *item)
 {
 	if (item->thing)
 		m->options.free(item->thing);
@@ -66,7 +66,7 @@ static void item_free(const struct memo *m, struct item *item)
 
 void memo_close(struct memo *m)
 {
-	struct item *item, *next;
+	struct memo_item *item, *next;
 
 	if (!m)
 		return;
@@ -82,9 +82,9 @@ void memo_close(struct memo *m)
 
 /* If the objects have more than `most` bytes, takes the least recently used one
    that is unused out of the table. */
-static struct item *take_surplus(struct memo *m, uint64_t most)
+static struct memo_item *take_surplus(struct memo *m, uint64_t most)
 {
-	struct item *item;
+	struct memo_item *item;
 
 	scoped_lock(&m->lock);
 	if (m->bytes <= most)
@@ -102,7 +102,7 @@ static struct item *take_surplus(struct memo *m, uint64_t most)
 
 static void trim(struct memo *m)
 {
-	struct item *item;
+	struct memo_item *item;
 
 	while ((item = take_surplus(m, m->options.bytes_max)))
 		item_free(m, item);
@@ -110,7 +110,7 @@ static void trim(struct memo *m)
 
 bool memo_reclaim(struct memo *m, uint64_t bytes)
 {
-	struct item *item;
+	struct memo_item *item;
 	uint64_t freed = 0;
 
 	while (freed < bytes && (item = take_surplus(m, 0))) {
@@ -122,9 +122,9 @@ bool memo_reclaim(struct memo *m, uint64_t bytes)
 
 /* Marks the item of a key as the latest used, and returns it or NULL. The
    caller holds the lock. */
-static struct item *use_item(struct memo *m, uint64_t key)
+static struct memo_item *use_item(struct memo *m, uint64_t key)
 {
-	struct item *item;
+	struct memo_item *item;
 
 	HASH_FIND(hh, m->items, &key, sizeof(key), item);
 	if (!item)
@@ -137,9 +137,9 @@ static struct item *use_item(struct memo *m, uint64_t key)
 
 /* Adds an item that is still to be made; NULL without memory. The caller holds
    the lock. */
-static struct item *add_item(struct memo *m, uint64_t key)
+static struct memo_item *add_item(struct memo *m, uint64_t key)
 {
-	struct item *item = calloc(1, sizeof(*item));
+	struct memo_item *item = calloc(1, sizeof(*item));
 
 	if (!item)
 		return NULL;
@@ -170,7 +170,7 @@ static int make_charged(const struct memo *m, const void *arg, void **thing,
 	return r;
 }
 
-static void make_item(struct memo *m, struct item *item, const void *arg)
+static void make_item(struct memo *m, struct memo_item *item, const void *arg)
 {
 	void *thing = NULL;
 	uint64_t bytes = 0;
@@ -190,7 +190,7 @@ static void make_item(struct memo *m, struct item *item, const void *arg)
 
 /* Waits until the item is made. If that failed, the last waiting caller frees
    it. */
-static int wait_item(struct memo *m, struct item *item)
+static int wait_item(struct memo *m, struct memo_item *item)
 {
 	int r;
 
@@ -205,7 +205,7 @@ static int wait_item(struct memo *m, struct item *item)
 
 int memo_get(struct memo *m, uint64_t key, const void *arg, void **thing)
 {
-	struct item *item;
+	struct memo_item *item;
 	bool is_new;
 	int r;
 
@@ -230,7 +230,7 @@ int memo_get(struct memo *m, uint64_t key, const void *arg, void **thing)
 
 void memo_put(struct memo *m, uint64_t key)
 {
-	struct item *item;
+	struct memo_item *item;
 
 	pthread_mutex_lock(&m->lock);
 	HASH_FIND(hh, m->items, &key, sizeof(key), item);

@@ -58,14 +58,14 @@ static int read_meminfo(const char *root, struct memory *m)
 	return 0;
 }
 
-struct found {
+struct memory_found {
 	const struct hierarchy *hierarchy;
 	struct memory *memory;
 };
 
 static void apply_group(const char *root, const char *dir, void *arg)
 {
-	const struct found *found = arg;
+	const struct memory_found *found = arg;
 	const struct hierarchy *h = found->hierarchy;
 	struct memory *m = found->memory;
 	uint64_t limit = UINT64_MAX, value, usage = 0, unused = 0, left;
@@ -99,7 +99,7 @@ int memory_read(const char *root, struct memory *out)
 	if (r)
 		return r;
 	for (size_t i = 0; i < ARRAY_LEN(hierarchies); i++) {
-		struct found found = { &hierarchies[i], &m };
+		struct memory_found found = { &hierarchies[i], &m };
 
 		cgroup_each(root, &hierarchies[i].groups, apply_group, &found);
 	}

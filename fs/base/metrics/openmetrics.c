@@ -35,7 +35,7 @@ static void put_head(FILE *out, const struct metric *m)
 }
 
 /* The object whose samples are written. */
-struct place {
+struct openmetrics_place {
 	const struct openmetrics_family *family;
 	const char *mountpoint;
 	const void *thing;
@@ -46,7 +46,7 @@ struct place {
  * sample names the mountpoint, for the files of several mounts of a machine are
  * collected together.
  */
-static void put_name(FILE *out, const struct place *place,
+static void put_name(FILE *out, const struct openmetrics_place *place,
 		     const struct metric *m, const char *suffix)
 {
 	fprintf(out, "betonfs_%s%s{mountpoint=\"", m->name, suffix);
@@ -68,7 +68,7 @@ static unsigned bucket_of(unsigned n)
 
 enum { BOUNDS = 11 }; /* up to 17 seconds */
 
-static void put_times(FILE *out, const struct place *place,
+static void put_times(FILE *out, const struct openmetrics_place *place,
 		      const struct metric *m)
 {
 	const struct metric_times *t = metric_times(m, place->thing);
@@ -94,7 +94,7 @@ static void put_times(FILE *out, const struct place *place,
 	fprintf(out, "} %.9f\n", 1e-9 * (double)t->sum_ns);
 }
 
-static void put_sample(FILE *out, const struct place *place,
+static void put_sample(FILE *out, const struct openmetrics_place *place,
 		       const struct metric *m)
 {
 	bool is_counter = m->type == COUNTER || m->type == SECONDS;
@@ -115,7 +115,7 @@ static void put_sample(FILE *out, const struct place *place,
 void openmetrics_put(FILE *out, const struct openmetrics_family *family,
 		     const char *mountpoint)
 {
-	struct place place = { family, mountpoint, NULL };
+	struct openmetrics_place place = { family, mountpoint, NULL };
 
 	for (size_t i = 0; i < family->num_rows; i++) {
 		if (!family->rows[i].name)

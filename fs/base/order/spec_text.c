@@ -23,29 +23,29 @@ enum { BUCKET_BATCHES = 8 };
 
 /* A part of the text: a key, or its value. It points into the caller's text,
    and has no NUL. */
-struct text {
+struct spec_rest {
 	const char *at;
 	size_t size;
 };
 
-struct key {
+struct spec_key {
 	const char *name;
 	struct typed type; /* errors describe it, unless `expected` is set */
 	size_t offset;	   /* of the uint64_t in struct spec, if !parse */
-	bool (*parse)(const struct key *key, const struct text *value,
+	bool (*parse)(const struct spec_key *key, const struct spec_rest *value,
 		      const struct spec_facts *facts, struct spec *spec);
 	const char *expected;
 	/* Writes a better reason, or returns false. NULL: there is none. */
-	bool (*complain)(const struct text *value,
+	bool (*complain)(const struct spec_rest *value,
 			 const struct spec_facts *facts, char *why);
 };
 
-static bool is_text(const struct text *t, const char *word)
+static bool is_text(const struct spec_rest *t, const char *word)
 {
 	return strlen(word) == t->size && !memcmp(word, t->at, t->size);
 }
 
-static bool parse_order(const struct key *key, const struct text *v,
+static bool parse_order(const struct spec_key *key, const struct spec_rest *v,
 			const struct spec_facts *facts, struct spec *spec)
 {
 	const struct order_row *row = order_by_name(v->at, v->size);
@@ -70,7 +70,7 @@ static uint64_t samples_of_bytes(uint64_t bytes, const struct spec_facts *facts)
 }
 
 /* A number of samples or, with a unit, the size of them in bytes. */
-static bool parse_window(const struct key *key, const struct text *v,
+static bool parse_window(const struct spec_key *key, const struct spec_rest *v,
 			 const struct spec_facts *facts, struct spec *spec)
 {
 	static const struct typed size = { TYPED_SIZE, .min = 1,
@@ -99,7 +99,7 @@ static bool parse_named(const struct subset_ref *ref,
 
 /* A canonical text has a hash of the list. If the file of the list has changed,
    refuse the text, because it would name other samples. */
-static bool complain_of_hash(const struct text *v,
+static bool complain_of_hash(const struct spec_rest *v,
 			     const struct spec_facts *facts, char *why)
 {
 	const struct subset *s = NULL;
@@ -117,7 +117,7 @@ static bool complain_of_hash(const struct text *v,
 	return true;
 }
 
-static bool complain_of_subset(const struct text *v,
+static bool complain_of_subset(const struct spec_rest *v,
 			       const struct spec_facts *facts, char *why)
 {
 	if (!complain_of_hash(v, facts, why))
@@ -129,7 +129,7 @@ static bool complain_of_subset(const struct text *v,
 	return true;
 }
 
-static bool parse_range(const struct text *v, uint64_t min, uint64_t max,
+static bool parse_range(const struct spec_rest *v, uint64_t min, uint64_t max,
 			uint64_t *out)
 {
 	const struct typed range = TYPED_STRICT_IN(min, max);
@@ -137,20 +137,20 @@ static bool parse_range(const struct text *v, uint64_t min, uint64_t max,
 	return typed_parse(&range, v->at, v->size, out);
 }
 
-static bool parse_subset(const struct key *key, const struct text *v,
+static bool parse_subset(const struct spec_key *key, const struct spec_rest *v,
 			 const struct spec_facts *facts, struct spec *spec)
 {
 	const char *dash = memchr(v->at, '-', v->size);
 	struct subset_ref ref;
-	struct text first, end;
+	struct spec_rest first, end;
 
 	(void)key;
 	if (subset_parse_ref(v->at, v->size, &ref))
 		return parse_named(&ref, facts, spec);
 	if (!dash)
 		return false;
-	first = (struct text){ v->at, (size_t)(dash - v->at) };
-	end = (struct text){ dash + 1, v->size - first.size - 1 };
+	first = (struct spec_rest){ v->at, (size_t)(dash - v->at) };
+	end = (struct spec_rest){ dash + 1, v->size - first.size - 1 };
 	spec->has_subset = true;
 	return parse_range(&first, 0, facts->samples, &spec->first) &&
 	       parse_range(&end, spec->first + 1, facts->samples, &spec->end);
@@ -160,7 +160,7 @@ static bool parse_subset(const struct key *key, const struct text *v,
 #define NUMBER(low, high) .type = TYPED_STRICT_IN(low, high)
 
 /* The rows are in the order of the canonical text. */
-static const struct key keys[] = {
+static const struct spec_key keys[] = {
 	{ "order", .type = { TYPED_WORD, .word_at = order_name_at },
 	  .parse = parse_order },
 	{ "batch", NUMBER(1, SPEC_BATCH_MAX), AT(batch) },
@@ -180,7 +180,7 @@ static const char *key_name_at(size_t i)
 	return i < ARRAY_LEN(keys) ? keys[i].name : NULL;
 }
 
-static bool parse_value(const struct key *key, const struct text *v,
+static bool parse_value(const struct spec_key *key, const struct spec_rest *v,
 			const struct spec_facts *facts, struct spec *spec)
 {
 	if (key->parse)
@@ -199,7 +199,7 @@ static const struct other_word other_keys[] = {
 	{ "window_size", "window" },   { NULL, NULL },
 };
 
-static int unknown_key(const struct text *name, char *why)
+static int unknown_key(const struct spec_rest *name, char *why)
 {
 	struct suggestion s = { name->at, name->size, NULL, 0 };
 	char expected[TYPED_EXPECTED_SIZE], meant[SUGGEST_TEXT_SIZE];
@@ -215,8 +215,8 @@ static int unknown_key(const struct text *name, char *why)
 	return -EINVAL;
 }
 
-static int refuse_value(const struct key *key, const struct text *value,
-			char *why)
+static int refuse_value(const struct spec_key *key,
+			const struct spec_rest *value, char *why)
 {
 	char expected[TYPED_EXPECTED_SIZE];
 
@@ -232,7 +232,7 @@ static int refuse_value(const struct key *key, const struct text *value,
 }
 
 /* Returns the key of a name; NULL: there is none. */
-static const struct key *find_key(const struct text *name)
+static const struct spec_key *find_key(const struct spec_rest *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		if (is_text(name, keys[i].name))
@@ -241,11 +241,12 @@ static const struct key *find_key(const struct text *name)
 	return NULL;
 }
 
-static int parse_key(const struct text *name, const struct text *value,
+static int parse_key(const struct spec_rest *name,
+		     const struct spec_rest *value,
 		     const struct spec_facts *facts, struct spec *spec,
 		     unsigned *seen, char *why)
 {
-	const struct key *key = find_key(name);
+	const struct spec_key *key = find_key(name);
 	unsigned bit;
 
 	if (!key)
@@ -280,10 +281,10 @@ static int parse_pairs(const char *text, const struct spec_facts *facts,
 				 (int)min_u64(size, 40), at);
 			return -EINVAL;
 		}
-		r = parse_key(
-			&(struct text){ at, equals },
-			&(struct text){ at + equals + 1, size - equals - 1 },
-			facts, spec, &seen, why);
+		r = parse_key(&(struct spec_rest){ at, equals },
+			      &(struct spec_rest){ at + equals + 1,
+						   size - equals - 1 },
+			      facts, spec, &seen, why);
 		if (!at[size])
 			break;
 	}

@@ -99,7 +99,7 @@ void subset_text(const struct subset *s, char out[SUBSET_TEXT_SIZE])
 
 /* --- reading a file byte by byte, so that lines may have any length --- */
 
-struct reader {
+struct subset_reader {
 	const char *path;
 	struct log *log;
 	uint64_t samples;
@@ -111,13 +111,13 @@ struct reader {
 	uint64_t capacity; /* of into->ids, and of into->sums */
 };
 
-static int fail_line(const struct reader *r, const char *what)
+static int fail_line(const struct subset_reader *r, const char *what)
 {
 	log_error(r->log, "%s:%llu: %s", r->path, (ull)r->line, what);
 	return -EINVAL;
 }
 
-static int resize_lists(struct reader *r, uint64_t capacity)
+static int resize_lists(struct subset_reader *r, uint64_t capacity)
 {
 	struct subset *s = r->into;
 	uint64_t *ids = realloc(s->ids, capacity * sizeof(*ids)), *sums;
@@ -135,7 +135,7 @@ static int resize_lists(struct reader *r, uint64_t capacity)
 	return 0;
 }
 
-static int store_id(struct reader *r)
+static int store_id(struct subset_reader *r)
 {
 	struct subset *s = r->into;
 	int e = 0;
@@ -150,7 +150,7 @@ static int store_id(struct reader *r)
 }
 
 /* Stores the weight of the last id. */
-static int store_weight(struct reader *r)
+static int store_weight(struct subset_reader *r)
 {
 	struct subset *s = r->into;
 	uint64_t sum = 0;
@@ -169,7 +169,7 @@ static int store_weight(struct reader *r)
 }
 
 /* Stores a number when the first byte after it is read. */
-static int end_number(struct reader *r)
+static int end_number(struct subset_reader *r)
 {
 	bool is_id = r->where == ID;
 
@@ -179,7 +179,7 @@ static int end_number(struct reader *r)
 	return is_id ? store_id(r) : store_weight(r);
 }
 
-static int end_line(struct reader *r)
+static int end_line(struct subset_reader *r)
 {
 	if (r->where == BETWEEN && r->into->sums)
 		return fail_line(r, "no weight; there is one above");
@@ -187,7 +187,7 @@ static int end_line(struct reader *r)
 	return 0;
 }
 
-static int take_digit(struct reader *r, unsigned char digit)
+static int take_digit(struct subset_reader *r, unsigned char digit)
 {
 	if (r->where == START || r->where == BETWEEN) {
 		r->where = r->where == START ? ID : WEIGHT;
@@ -204,7 +204,7 @@ static int take_digit(struct reader *r, unsigned char digit)
 	return -EINVAL;
 }
 
-static int take_byte(struct reader *r, unsigned char c)
+static int take_byte(struct subset_reader *r, unsigned char c)
 {
 	int e = 0;
 
@@ -229,7 +229,7 @@ static int take_byte(struct reader *r, unsigned char c)
 	return -EINVAL;
 }
 
-static int read_ids(struct reader *r, int fd)
+static int read_ids(struct subset_reader *r, int fd)
 {
 	char bytes[READ_BYTES];
 	ssize_t got = 1;
@@ -393,7 +393,7 @@ static int open_list(const char *path, struct log *log, int *fd)
 static int read_list(struct subset *s, const char *path, uint64_t samples,
 		     struct log *log)
 {
-	struct reader reader = {
+	struct subset_reader reader = {
 		.path = path,
 		.log = log,
 		.samples = samples,

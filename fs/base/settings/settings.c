@@ -69,7 +69,7 @@ void settings_print(const struct settings *s, enum setting setting, char *out,
 }
 
 /* The file and the number of a line, for messages. */
-struct place {
+struct settings_place {
 	const char *path;
 	unsigned line;
 	struct log *log;
@@ -85,7 +85,7 @@ static void shown(const char *text, char out[SETTING_SIZE])
 	}
 }
 
-static int refuse_key(const struct place *at, const char *key)
+static int refuse_key(const struct settings_place *at, const char *key)
 {
 	char expected[TYPED_EXPECTED_SIZE], text[SETTING_SIZE];
 
@@ -95,7 +95,7 @@ static int refuse_key(const struct place *at, const char *key)
 	return -EINVAL;
 }
 
-static int refuse_value(const struct place *at, const struct row *row,
+static int refuse_value(const struct settings_place *at, const struct row *row,
 			const char *value)
 {
 	char expected[TYPED_EXPECTED_SIZE], text[SETTING_SIZE];
@@ -106,8 +106,8 @@ static int refuse_value(const struct place *at, const struct row *row,
 	return -EINVAL;
 }
 
-static int set_key(const struct place *at, const char *key, const char *value,
-		   struct settings *s)
+static int set_key(const struct settings_place *at, const char *key,
+		   const char *value, struct settings *s)
 {
 	uint64_t i, number;
 
@@ -139,7 +139,8 @@ static char *trim(char *text)
 	return text;
 }
 
-static int parse_line(const struct place *at, char *line, struct settings *s)
+static int parse_line(const struct settings_place *at, char *line,
+		      struct settings *s)
 {
 	char *text = trim(line);
 	char *equals = strchr(text, '=');
@@ -160,7 +161,7 @@ static int parse_line(const struct place *at, char *line, struct settings *s)
 static int parse(const char *path, char *text, struct log *log,
 		 struct settings *s)
 {
-	struct place at = { .path = path, .log = log };
+	struct settings_place at = { .path = path, .log = log };
 	char *next = text;
 	int r = 0;
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct search {
+struct library_search {
 	const char *text;
 	char *path;
 	size_t size;
@@ -26,7 +26,7 @@ void library_close(void *library)
 
 static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	struct search *s = arg;
+	struct library_search *s = arg;
 
 	(void)size;
 	if (!info->dlpi_name || !strstr(info->dlpi_name, s->text) ||
@@ -38,7 +38,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 
 bool library_find_loaded(const char *text, char *path, size_t size)
 {
-	struct search s = { .text = text, .path = path, .size = size };
+	struct library_search s = { .text = text, .path = path, .size = size };
 
 	return dl_iterate_phdr(look_at, &s);
 }

@@ -34,19 +34,19 @@ size_t npy_header(char out[NPY_HEADER_MAX], const char *dtype, uint32_t ndim,
 
 /* The rest of a header that is still to be parsed: the text of a Python dict.
  */
-struct text {
+struct npy_text {
 	const char *at;
 	const char *end;
 };
 
-static void skip_blanks(struct text *t)
+static void skip_blanks(struct npy_text *t)
 {
 	while (t->at < t->end && isspace((unsigned char)*t->at))
 		t->at++;
 }
 
 /* If `word` comes next, skips it with the blanks around it. */
-static bool take_word(struct text *t, const char *word)
+static bool take_word(struct npy_text *t, const char *word)
 {
 	size_t size = strlen(word);
 
@@ -58,7 +58,7 @@ static bool take_word(struct text *t, const char *word)
 	return true;
 }
 
-static bool take_dtype(struct text *t, char out[BETON_DTYPE_SIZE])
+static bool take_dtype(struct npy_text *t, char out[BETON_DTYPE_SIZE])
 {
 	size_t n = 0;
 
@@ -74,7 +74,7 @@ static bool take_dtype(struct text *t, char out[BETON_DTYPE_SIZE])
 	return take_word(t, "'");
 }
 
-static bool take_number(struct text *t, uint64_t *out)
+static bool take_number(struct npy_text *t, uint64_t *out)
 {
 	uint64_t v = 0;
 
@@ -89,7 +89,7 @@ static bool take_number(struct text *t, uint64_t *out)
 	return true;
 }
 
-static bool take_shape(struct text *t, struct npy *out)
+static bool take_shape(struct npy_text *t, struct npy *out)
 {
 	bool more = take_word(t, "(");
 
@@ -104,13 +104,13 @@ static bool take_shape(struct text *t, struct npy *out)
 	return true;
 }
 
-static bool take_order(struct text *t, struct npy *out)
+static bool take_order(struct npy_text *t, struct npy *out)
 {
 	out->fortran = take_word(t, "True");
 	return out->fortran || take_word(t, "False");
 }
 
-static bool take_dict(struct text *t, struct npy *out)
+static bool take_dict(struct npy_text *t, struct npy *out)
 {
 	unsigned has = 0;
 	bool more = take_word(t, "{");
@@ -141,7 +141,7 @@ bool npy_parse_any(const void *bytes, size_t size, struct npy *out)
 {
 	const uint8_t *head = bytes;
 	size_t start = PREFIX, length;
-	struct text text;
+	struct npy_text text;
 
 	if (size < PREFIX + 2 || memcmp(head, "\x93NUMPY", 6) != 0)
 		return false;

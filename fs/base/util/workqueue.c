@@ -11,13 +11,13 @@
 #include "fs/base/util/clock.h"
 #include "fs/base/util/thread.h"
 
-struct slot {
+struct workqueue_slot {
 	void *job;
 	bool done;
 	int error; /* of the job, once it is done */
 };
 
-struct worker {
+struct workqueue_worker {
 	struct workqueue *queue;
 	void *state; /* the caller's */
 	pthread_t thread;
@@ -26,13 +26,13 @@ struct worker {
 /* Job i is in slot i modulo room; taken <= begun <= submitted. */
 struct workqueue {
 	struct workqueue_setup setup;
-	struct worker *workers;
+	struct workqueue_worker *workers;
 	unsigned num_threads; /* that run */
 	pthread_mutex_t lock; /* guards all members below */
 	pthread_cond_t work;  /* a job may begin, or threads may end */
 	pthread_cond_t room;  /* a job may be submitted, or none ever */
 	pthread_cond_t done;  /* the oldest job is done, or none follows */
-	struct slot *slots;
+	struct workqueue_slot *slots;
 	uint64_t submitted;
 	uint64_t begun;
 	uint64_t taken;
@@ -41,7 +41,7 @@ struct workqueue {
 	bool ended;
 };
 
-static struct slot *slot_of(struct workqueue *q, uint64_t number)
+static struct workqueue_slot *slot_of(struct workqueue *q, uint64_t number)
 {
 	return &q->slots[number % q->setup.room];
 }
@@ -65,7 +65,7 @@ static int wait_until(struct workqueue *q, pthread_cond_t *cond,
 /* --- the threads --------------------------------------------------------- */
 
 /* Waits for the oldest job not begun; NULL: the thread is to end. */
-static struct slot *begin_job(struct workqueue *q)
+static struct workqueue_slot *begin_job(struct workqueue *q)
 {
 	scoped_lock(&q->lock);
 	while (!q->error && !q->ended && q->begun == q->submitted)
@@ -75,7 +75,8 @@ static struct slot *begin_job(struct workqueue *q)
 	return slot_of(q, q->begun++);
 }
 
-static void finish_job(struct workqueue *q, struct slot *slot, int error)
+static void finish_job(struct workqueue *q, struct workqueue_slot *slot,
+		       int error)
 {
 	scoped_lock(&q->lock);
 	slot->error = error;
@@ -90,9 +91,9 @@ static void finish_job(struct workqueue *q, struct slot *slot, int error)
 
 static void *work(void *arg)
 {
-	struct worker *w = arg;
+	struct workqueue_worker *w = arg;
 	struct workqueue *q = w->queue;
-	struct slot *slot;
+	struct workqueue_slot *slot;
 
 	/* The slot's job does not change before it is done and taken. */
 	while ((slot = begin_job(q)))
@@ -114,7 +115,7 @@ int workqueue_submit(struct workqueue *q, void *job, int timeout_ms)
 		return q->error;
 	if (q->submitted - q->taken == q->setup.room)
 		return -EAGAIN;
-	*slot_of(q, q->submitted++) = (struct slot){ .job = job };
+	*slot_of(q, q->submitted++) = (struct workqueue_slot){ .job = job };
 	pthread_cond_signal(&q->work);
 	return 0;
 }
@@ -132,7 +133,7 @@ void workqueue_end(struct workqueue *q)
  */
 static int take_job(struct workqueue *q, void **job)
 {
-	struct slot *slot = slot_of(q, q->taken);
+	struct workqueue_slot *slot = slot_of(q, q->taken);
 
 	if (q->canceled)
 		return -ECANCELED;
@@ -176,7 +177,7 @@ static int start_threads(struct workqueue *q)
 	const struct workqueue_setup *s = &q->setup;
 
 	for (unsigned i = 0; i < s->threads; i++) {
-		struct worker *w = &q->workers[i];
+		struct workqueue_worker *w = &q->workers[i];
 		int r;
 
 		w->queue = q;

@@ -30,8 +30,8 @@ enum list {
 };
 
 /* Used frames are a subset of the resident ones. */
-struct chunk {
-	struct chunk *prev, *next; /* in arena.lists */
+struct arena_chunk {
+	struct arena_chunk *prev, *next; /* in arena.lists */
 	uint64_t used[CHUNK_WORDS];
 	uint64_t resident[CHUNK_WORDS];
 	uint16_t num_used;
@@ -46,18 +46,18 @@ struct arena {
 	uint64_t limit; /* limit, used and resident count frames */
 	uint64_t used;
 	uint64_t resident;
-	struct chunk *chunks;
+	struct arena_chunk *chunks;
 	uint64_t num_chunks;
 	uint64_t num_opened; /* these are the first ones */
-	struct chunk *lists[LISTS];
+	struct arena_chunk *lists[LISTS];
 };
 
-static uint8_t *chunk_bytes(const struct arena *a, const struct chunk *c)
+static uint8_t *chunk_bytes(const struct arena *a, const struct arena_chunk *c)
 {
 	return a->base + (uint64_t)(c - a->chunks) * CHUNK;
 }
 
-static enum list list_of(const struct chunk *c)
+static enum list list_of(const struct arena_chunk *c)
 {
 	if (c->num_resident > c->num_used)
 		return LIST_READY;
@@ -68,7 +68,7 @@ static enum list list_of(const struct chunk *c)
 
 /* Moves a chunk to the end of the list that matches its free frames. The chunk
    at the head is used up first, while the others gather free neighbors. */
-static void relist(struct arena *a, struct chunk *c)
+static void relist(struct arena *a, struct arena_chunk *c)
 {
 	enum list list = list_of(c);
 
@@ -148,7 +148,7 @@ void arena_close(struct arena *a)
 
 /* Makes a chunk usable that has no resident frame: as a huge page, which is
    resident as a whole from the first touch, or in small pages. */
-static bool open_chunk(struct arena *a, struct chunk *c, bool huge)
+static bool open_chunk(struct arena *a, struct arena_chunk *c, bool huge)
 {
 	uint8_t *bytes = chunk_bytes(a, c);
 
@@ -166,10 +166,10 @@ static bool open_chunk(struct arena *a, struct chunk *c, bool huge)
 
 /* Returns a chunk to allocate from when no free frame is resident. There is
    one: all resident frames are used, and they are fewer than the limit. */
-static struct chunk *chunk_with_room(struct arena *a)
+static struct arena_chunk *chunk_with_room(struct arena *a)
 {
 	bool huge = a->resident + CHUNK_FRAMES <= a->limit;
-	struct chunk *c = a->lists[LIST_EMPTY];
+	struct arena_chunk *c = a->lists[LIST_EMPTY];
 
 	if (!huge && a->lists[LIST_HOLES])
 		return a->lists[LIST_HOLES];
@@ -186,7 +186,7 @@ static struct chunk *chunk_with_room(struct arena *a)
 
 /* --- frames --- */
 
-static void take_frame(struct arena *a, struct chunk *c, unsigned i)
+static void take_frame(struct arena *a, struct arena_chunk *c, unsigned i)
 {
 	uint64_t bit = (uint64_t)1 << i % WORD_BITS;
 
@@ -201,8 +201,8 @@ static void take_frame(struct arena *a, struct chunk *c, unsigned i)
 }
 
 /* Takes up to n frames of a chunk: resident ones only, if it has free ones. */
-static uint32_t take_frames(struct arena *a, struct chunk *c, uint32_t *frames,
-			    uint32_t n)
+static uint32_t take_frames(struct arena *a, struct arena_chunk *c,
+			    uint32_t *frames, uint32_t n)
 {
 	uint32_t first = (uint32_t)(c - a->chunks) * CHUNK_FRAMES, taken = 0;
 	bool resident = c->num_resident > c->num_used;
@@ -235,7 +235,7 @@ int arena_alloc(struct arena *a, uint32_t *frames, uint32_t n)
 {
 	bool ascending = true;
 	uint32_t taken = 0, before;
-	struct chunk *c;
+	struct arena_chunk *c;
 
 	if (a->used > a->limit || n > a->limit - a->used)
 		return -ENOSPC;
@@ -257,7 +257,7 @@ int arena_alloc(struct arena *a, uint32_t *frames, uint32_t n)
 	return 0;
 }
 
-static void return_run(struct arena *a, struct chunk *c, unsigned first,
+static void return_run(struct arena *a, struct arena_chunk *c, unsigned first,
 		       unsigned n)
 {
 	madvise(chunk_bytes(a, c) + (uint64_t)first * ARENA_FRAME,
@@ -268,7 +268,7 @@ static void return_run(struct arena *a, struct chunk *c, unsigned first,
 	a->resident -= n;
 }
 
-static bool is_spare(const struct chunk *c, unsigned i)
+static bool is_spare(const struct arena_chunk *c, unsigned i)
 {
 	return (c->resident[i / WORD_BITS] & ~c->used[i / WORD_BITS]) >>
 		       i % WORD_BITS &
@@ -277,7 +277,8 @@ static bool is_spare(const struct chunk *c, unsigned i)
 
 /* Returns up to `surplus` free frames of a chunk to the kernel. The chunk has
    small pages from then on, because the kernel would make them huge again. */
-static void return_frames(struct arena *a, struct chunk *c, uint64_t surplus)
+static void return_frames(struct arena *a, struct arena_chunk *c,
+			  uint64_t surplus)
 {
 	unsigned n;
 
@@ -303,7 +304,7 @@ static void trim(struct arena *a)
 void arena_free(struct arena *a, const uint32_t *frames, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		struct chunk *c = &a->chunks[frames[i] / CHUNK_FRAMES];
+		struct arena_chunk *c = &a->chunks[frames[i] / CHUNK_FRAMES];
 		unsigned in = frames[i] % CHUNK_FRAMES;
 
 		c->used[in / WORD_BITS] &= ~((uint64_t)1 << in % WORD_BITS);

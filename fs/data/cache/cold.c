@@ -40,8 +40,8 @@ enum {
 
 static const uint32_t RAW = (uint32_t)1 << 31;
 
-struct item {
-	struct item *next; /* in its bucket */
+struct cold_item {
+	struct cold_item *next; /* in its bucket */
 	uint64_t key;
 	struct heap_node node; /* its key: the next use */
 	uint32_t size;
@@ -53,7 +53,7 @@ struct cold {
 	pthread_mutex_t lock; /* guards the members below */
 	struct arena *arena;
 	struct heap heap;
-	struct item **buckets;
+	struct cold_item **buckets;
 	uint64_t num_buckets; /* a power of two */
 	uint64_t books;	      /* bytes, of items */
 	unsigned streak;      /* of items that did not shrink */
@@ -61,7 +61,7 @@ struct cold {
 	struct cold_stats stats;
 };
 
-struct scratch {
+struct cold_scratch {
 	uint8_t raw[SEGMENT];
 	uint8_t packed[SEGMENT];
 };
@@ -71,7 +71,7 @@ static uint32_t frames_of(uint64_t bytes)
 	return (uint32_t)((bytes + ARENA_FRAME - 1) / ARENA_FRAME);
 }
 
-static uint64_t books_of(const struct item *item)
+static uint64_t books_of(const struct cold_item *item)
 {
 	return sizeof(*item) + ITEM_BOOKS +
 	       frames_of(item->stored) * sizeof(item->frames[0]);
@@ -79,7 +79,7 @@ static uint64_t books_of(const struct item *item)
 
 /* --- places in an iovec --- */
 
-struct cursor {
+struct cold_cursor {
 	const struct iovec *iov;
 	size_t at;
 };
@@ -96,7 +96,7 @@ static uint64_t iov_bytes(const struct iovec *iov, unsigned n)
 }
 
 /* The next `size` bytes if they are contiguous, or NULL. Does not advance. */
-static uint8_t *in_one_piece(struct cursor *c, size_t size)
+static uint8_t *in_one_piece(struct cold_cursor *c, size_t size)
 {
 	while (c->at == c->iov->iov_len) {
 		c->iov++;
@@ -108,7 +108,8 @@ static uint8_t *in_one_piece(struct cursor *c, size_t size)
 }
 
 /* The next `size` bytes, copied to `scratch` unless they are contiguous. */
-static const uint8_t *gather(struct cursor *c, uint8_t *scratch, size_t size)
+static const uint8_t *gather(struct cold_cursor *c, uint8_t *scratch,
+			     size_t size)
 {
 	const uint8_t *bytes = in_one_piece(c, size);
 	size_t n;
@@ -126,7 +127,7 @@ static const uint8_t *gather(struct cursor *c, uint8_t *scratch, size_t size)
 	return scratch;
 }
 
-static void scatter(struct cursor *c, const uint8_t *from, size_t size)
+static void scatter(struct cold_cursor *c, const uint8_t *from, size_t size)
 {
 	uint8_t *to;
 	size_t n;
@@ -141,9 +142,9 @@ static void scatter(struct cursor *c, const uint8_t *from, size_t size)
 
 /* --- compressing --- */
 
-static bool probe(const struct iovec *in, size_t size, struct scratch *s)
+static bool probe(const struct iovec *in, size_t size, struct cold_scratch *s)
 {
-	struct cursor c = { .iov = in };
+	struct cold_cursor c = { .iov = in };
 	int n = (int)min_u64(size, PROBE);
 	const uint8_t *raw = gather(&c, s->raw, (size_t)n);
 
@@ -177,9 +178,9 @@ static size_t pack_segment(const uint8_t *raw, size_t n, uint8_t *out,
 /* Compresses all of `in`. Returns the size, or 0 if it does not fit into
    `room`. */
 static size_t pack(const struct iovec *in, size_t size, uint8_t *out,
-		   size_t room, struct scratch *s)
+		   size_t room, struct cold_scratch *s)
 {
-	struct cursor c = { .iov = in };
+	struct cold_cursor c = { .iov = in };
 	size_t used = 0, n, got;
 
 	for (size_t done = 0; done < size; done += n) {
@@ -224,9 +225,10 @@ double cold_probe(const void *bytes, size_t size)
 
 /* --- items; all with the lock held --- */
 
-static struct item **place_of(struct cold *c, uint64_t key)
+static struct cold_item **place_of(struct cold *c, uint64_t key)
 {
-	struct item **at = &c->buckets[rng_mix(key) & (c->num_buckets - 1)];
+	struct cold_item **at =
+		&c->buckets[rng_mix(key) & (c->num_buckets - 1)];
 
 	while (*at && (*at)->key != key)
 		at = &(*at)->next;
@@ -234,9 +236,9 @@ static struct item **place_of(struct cold *c, uint64_t key)
 }
 
 /* Takes an item out of the table and the heap. */
-static struct item *unlink_item(struct cold *c, struct item **at)
+static struct cold_item *unlink_item(struct cold *c, struct cold_item **at)
 {
-	struct item *item = *at;
+	struct cold_item *item = *at;
 
 	*at = item->next;
 	heap_remove(&c->heap, &item->node);
@@ -244,7 +246,7 @@ static struct item *unlink_item(struct cold *c, struct item **at)
 	return item;
 }
 
-static void free_item(struct cold *c, struct item *item)
+static void free_item(struct cold *c, struct cold_item *item)
 {
 	arena_free(c->arena, item->frames, frames_of(item->stored));
 	c->books -= books_of(item);
@@ -253,15 +255,16 @@ static void free_item(struct cold *c, struct item *item)
 
 static void drop_item(struct cold *c, uint64_t key)
 {
-	struct item **at = place_of(c, key);
+	struct cold_item **at = place_of(c, key);
 
 	if (*at)
 		free_item(c, unlink_item(c, at));
 }
 
-static const struct item *item_of(const struct heap_node *node)
+static const struct cold_item *item_of(const struct heap_node *node)
 {
-	return (const void *)((const char *)node - offsetof(struct item, node));
+	return (const void *)((const char *)node -
+			      offsetof(struct cold_item, node));
 }
 
 /* Evicts items that are needed later than `next_use`, until `bytes` are free.
@@ -292,7 +295,7 @@ int cold_open(uint64_t limit, struct cold **out)
 	c->num_buckets = 1;
 	while (c->num_buckets < limit / ITEM_TYPICAL)
 		c->num_buckets *= 2;
-	c->buckets = calloc(c->num_buckets, sizeof(struct item *));
+	c->buckets = calloc(c->num_buckets, sizeof(struct cold_item *));
 	r = c->buckets ? arena_open(limit - limit / BOOKS_PART, &c->arena)
 		       : -ENOMEM;
 	if (r)
@@ -304,7 +307,7 @@ int cold_open(uint64_t limit, struct cold **out)
 
 void cold_close(struct cold *c)
 {
-	struct item *item, *next;
+	struct cold_item *item, *next;
 
 	if (!c)
 		return;
@@ -360,10 +363,11 @@ static void note_shrinks(struct cold *c, bool shrinks)
 }
 
 /* A new item with frames, not in the table yet, or NULL. */
-static struct item *new_item(struct cold *c, uint32_t stored, uint64_t next_use)
+static struct cold_item *new_item(struct cold *c, uint32_t stored,
+				  uint64_t next_use)
 {
 	uint32_t frames = frames_of(stored);
-	struct item *item =
+	struct cold_item *item =
 		malloc(sizeof(*item) + frames * sizeof(item->frames[0]));
 
 	if (!item)
@@ -381,9 +385,9 @@ static struct item *new_item(struct cold *c, uint32_t stored, uint64_t next_use)
 	return item;
 }
 
-static bool publish(struct cold *c, struct item *item)
+static bool publish(struct cold *c, struct cold_item *item)
 {
-	struct item **at;
+	struct cold_item **at;
 
 	scoped_lock(&c->lock);
 	drop_item(c, item->key);
@@ -400,7 +404,7 @@ static bool publish(struct cold *c, struct item *item)
 	return true;
 }
 
-static void store_item(const struct cold *c, const struct item *item,
+static void store_item(const struct cold *c, const struct cold_item *item,
 		       const uint8_t *packed)
 {
 	uint32_t n;
@@ -416,9 +420,9 @@ bool cold_put(struct cold *c, uint64_t key, const struct iovec *in, unsigned n,
 	      uint64_t next_use)
 {
 	uint64_t size = iov_bytes(in, n);
-	cleanup_free struct scratch *s = NULL;
+	cleanup_free struct cold_scratch *s = NULL;
 	cleanup_free uint8_t *packed = NULL;
-	struct item *item;
+	struct cold_item *item;
 	size_t stored;
 
 	if (!is_worth_trying(c, key, size, next_use))
@@ -445,7 +449,7 @@ bool cold_put(struct cold *c, uint64_t key, const struct iovec *in, unsigned n,
 /* The stored bytes [off, off + n), without a copy if their frames are
    neighbors. */
 static const uint8_t *stored_bytes(const struct cold *c,
-				   const struct item *item, uint32_t off,
+				   const struct cold_item *item, uint32_t off,
 				   uint32_t n, uint8_t *scratch)
 {
 	const uint32_t *frame = &item->frames[off / ARENA_FRAME];
@@ -466,7 +470,7 @@ static const uint8_t *stored_bytes(const struct cold *c,
 /* Decompresses `packed` bytes to n, by way of `scratch` if the output is not
    contiguous. */
 static int unpack_segment(const uint8_t *bytes, uint32_t packed, bool raw,
-			  struct cursor *out, uint32_t n, uint8_t *scratch)
+			  struct cold_cursor *out, uint32_t n, uint8_t *scratch)
 {
 	uint8_t *to = raw ? NULL : in_one_piece(out, n);
 
@@ -485,10 +489,10 @@ static int unpack_segment(const uint8_t *bytes, uint32_t packed, bool raw,
 	return 0;
 }
 
-static int unpack(const struct cold *c, const struct item *item,
-		  const struct iovec *iov, struct scratch *s)
+static int unpack(const struct cold *c, const struct cold_item *item,
+		  const struct iovec *iov, struct cold_scratch *s)
 {
-	struct cursor out = { .iov = iov };
+	struct cold_cursor out = { .iov = iov };
 	uint32_t off = 0, n, header, packed;
 	int r = 0;
 
@@ -507,9 +511,9 @@ static int unpack(const struct cold *c, const struct item *item,
 
 /* Takes the item out of the table, so that only the caller has it. */
 static int claim_item(struct cold *c, uint64_t key, uint64_t size,
-		      struct item **out)
+		      struct cold_item **out)
 {
-	struct item **at;
+	struct cold_item **at;
 
 	scoped_lock(&c->lock);
 	at = place_of(c, key);
@@ -524,8 +528,8 @@ static int claim_item(struct cold *c, uint64_t key, uint64_t size,
 
 int cold_take(struct cold *c, uint64_t key, const struct iovec *out, unsigned n)
 {
-	cleanup_free struct scratch *s = malloc(sizeof(*s));
-	struct item *item;
+	cleanup_free struct cold_scratch *s = malloc(sizeof(*s));
+	struct cold_item *item;
 	int r = s ? claim_item(c, key, iov_bytes(out, n), &item) : -ENOMEM;
 
 	if (r)

@@ -21,7 +21,7 @@ enum {
 };
 
 /* Entries [first, last] of the table. */
-struct span {
+struct alloc_probe_span {
 	uint64_t first;
 	uint64_t last;
 };
@@ -31,7 +31,7 @@ struct probe {
 	const struct format *format;
 	uint64_t sample;
 	uint64_t off;
-	struct span spans[SPANS_MAX];
+	struct alloc_probe_span spans[SPANS_MAX];
 	unsigned num;
 	uint64_t parts; /* of one span in this round, at most */
 	/* The entry that was found. */
@@ -56,7 +56,8 @@ static int read_offset(const struct probe *p, uint64_t entry, uint64_t *off)
 }
 
 /* Returns the number of parts to cut a span into. */
-static uint64_t parts_of(const struct probe *p, const struct span *span)
+static uint64_t parts_of(const struct probe *p,
+			 const struct alloc_probe_span *span)
 {
 	uint64_t n = span->last - span->first;
 
@@ -64,14 +65,15 @@ static uint64_t parts_of(const struct probe *p, const struct span *span)
 }
 
 /* Returns the first entry of a part. The last one is that of the next part. */
-static uint64_t cut(const struct span *span, uint64_t part, uint64_t parts)
+static uint64_t cut(const struct alloc_probe_span *span, uint64_t part,
+		    uint64_t parts)
 {
 	uint64_t n = span->last - span->first;
 
 	return part == parts ? span->last : span->first + n / parts * part;
 }
 
-static bool is_small(const struct span *span)
+static bool is_small(const struct alloc_probe_span *span)
 {
 	return span->last - span->first < WINDOW;
 }
@@ -86,7 +88,7 @@ static bool may_contain(const struct probe *p, uint64_t low, uint64_t high)
 }
 
 /* -ENOENT: there are too many. */
-static int add_span(struct probe *p, struct span span)
+static int add_span(struct probe *p, struct alloc_probe_span span)
 {
 	if (p->num == SPANS_MAX)
 		return -ENOENT;
@@ -95,7 +97,7 @@ static int add_span(struct probe *p, struct span span)
 }
 
 /* Appends the parts of a span that may contain the offset. */
-static int search_span(struct probe *p, const struct span *span)
+static int search_span(struct probe *p, const struct alloc_probe_span *span)
 {
 	uint64_t parts = parts_of(p, span), low, high;
 	int r = read_offset(p, span->first, &low);
@@ -103,13 +105,15 @@ static int search_span(struct probe *p, const struct span *span)
 	for (uint64_t i = 1; i <= parts && !r; i++, low = high) {
 		r = read_offset(p, cut(span, i, parts), &high);
 		if (!r && may_contain(p, low, high))
-			r = add_span(p, (struct span){ cut(span, i - 1, parts),
-						       cut(span, i, parts) });
+			r = add_span(p, (struct alloc_probe_span){
+						cut(span, i - 1, parts),
+						cut(span, i, parts) });
 	}
 	return r;
 }
 
-static void prefetch_points(const struct probe *p, const struct span *span)
+static void prefetch_points(const struct probe *p,
+			    const struct alloc_probe_span *span)
 {
 	uint64_t parts = parts_of(p, span);
 
@@ -122,7 +126,7 @@ static void prefetch_points(const struct probe *p, const struct span *span)
    than a window, or -errno. */
 static int search_round(struct probe *p)
 {
-	struct span spans[SPANS_MAX];
+	struct alloc_probe_span spans[SPANS_MAX];
 	unsigned num = p->num;
 	bool any = false;
 	int r = 0;
@@ -147,7 +151,8 @@ static int search_round(struct probe *p)
 }
 
 /* Extends a span by a neighbor on each side. */
-static struct span with_neighbors(const struct probe *p, struct span span)
+static struct alloc_probe_span with_neighbors(const struct probe *p,
+					      struct alloc_probe_span span)
 {
 	span.first -= span.first > 0;
 	span.last += span.last + 1 < p->format->table_entries;
@@ -185,9 +190,10 @@ static int note_entry(struct probe *p, uint64_t at, const uint8_t *bytes,
 	return 0;
 }
 
-static int read_window(struct probe *p, const struct span *span, uint8_t *bytes)
+static int read_window(struct probe *p, const struct alloc_probe_span *span,
+		       uint8_t *bytes)
 {
-	struct span all = with_neighbors(p, *span);
+	struct alloc_probe_span all = with_neighbors(p, *span);
 	uint64_t n = all.last - all.first + 1;
 	int r = source_read(p->source, bytes, n * FORMAT_ENTRY_SIZE,
 			    place_of(p, all.first));
@@ -202,7 +208,7 @@ static int read_window(struct probe *p, const struct span *span, uint8_t *bytes)
 static int read_windows(struct probe *p)
 {
 	cleanup_free uint8_t *bytes = malloc((WINDOW + 2) * FORMAT_ENTRY_SIZE);
-	struct span all;
+	struct alloc_probe_span all;
 	int r = bytes ? 0 : -ENOMEM;
 
 	for (unsigned i = 0; i < p->num; i++) {
@@ -229,7 +235,7 @@ int alloc_probe(struct source *source, const struct format *format,
 
 	if (!format->table_entries)
 		return -ENOENT;
-	p.spans[0] = (struct span){ 0, format->table_entries - 1 };
+	p.spans[0] = (struct alloc_probe_span){ 0, format->table_entries - 1 };
 	for (unsigned i = 0;; i++) {
 		r = search_round(&p);
 		if (r <= 0)

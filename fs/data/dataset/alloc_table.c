@@ -11,13 +11,13 @@ enum {
 	CHUNK_BYTES = CHUNK_ENTRIES * FORMAT_ENTRY_SIZE,
 };
 
-struct extent {
+struct alloc_table_extent {
 	uint64_t off;
 	uint64_t size;
 };
 
 /* Entries [first, first + n) of the table, ascending by offset. */
-struct run {
+struct alloc_table_run {
 	uint64_t first;
 	uint64_t n;
 	uint64_t low; /* offsets of its first and last entry */
@@ -26,7 +26,7 @@ struct run {
 };
 
 /* The first entry of a stride. */
-struct key {
+struct alloc_table_key {
 	uint64_t off;
 	/* In the first stride of its run that begins with this offset: the size
 	   of the largest entry at it, in this stride and those after it. */
@@ -38,13 +38,13 @@ struct alloc {
 	const struct format *format;
 	size_t tables; /* tables that share the memory limit */
 	struct log *log;
-	struct extent
+	struct alloc_table_extent
 		*extents; /* all entries if they fit into memory: sorted, the
 			     largest first among equal offsets; else NULL */
 	size_t num_extents;
-	struct run *runs;
+	struct alloc_table_run *runs;
 	size_t num_runs;
-	struct key *keys; /* per run: one for each stride */
+	struct alloc_table_key *keys; /* per run: one for each stride */
 	size_t num_keys;
 	size_t group; /* the first key of the last run with the offset of its
 			 last key */
@@ -56,7 +56,7 @@ struct alloc {
 
 static int by_offset(const void *a, const void *b)
 {
-	const struct extent *x = a, *y = b;
+	const struct alloc_table_extent *x = a, *y = b;
 
 	if (x->off != y->off)
 		return x->off < y->off ? -1 : 1;
@@ -97,7 +97,7 @@ static int read_table(struct alloc *a, note_entry_fn *note)
 static int note_extent(struct alloc *a, uint64_t i,
 		       const struct format_entry *e)
 {
-	a->extents[i] = (struct extent){ e->off, e->size };
+	a->extents[i] = (struct alloc_table_extent){ e->off, e->size };
 	return 0;
 }
 
@@ -164,7 +164,7 @@ static int add_run(struct alloc *a, uint64_t entry, uint64_t off)
 		return refuse_table(a, "ascending runs", ALLOC_RUNS_MAX);
 	if (grow_array(&a->runs, a->num_runs, sizeof(*a->runs)))
 		return -ENOMEM;
-	a->runs[a->num_runs++] = (struct run){
+	a->runs[a->num_runs++] = (struct alloc_table_run){
 		.first = entry,
 		.low = off,
 		.high = off,
@@ -173,21 +173,23 @@ static int add_run(struct alloc *a, uint64_t entry, uint64_t off)
 	return 0;
 }
 
-static int add_key(struct alloc *a, const struct run *run, uint64_t off)
+static int add_key(struct alloc *a, const struct alloc_table_run *run,
+		   uint64_t off)
 {
 	if (grow_array(&a->keys, a->num_keys, sizeof(*a->keys)))
 		return -ENOMEM;
 	if (run->key == a->num_keys || a->keys[a->group].off != off)
 		a->group = a->num_keys;
-	a->keys[a->num_keys++] = (struct key){ .off = off };
+	a->keys[a->num_keys++] = (struct alloc_table_key){ .off = off };
 	return 0;
 }
 
 static int index_entry(struct alloc *a, uint64_t i,
 		       const struct format_entry *e)
 {
-	struct run *run = a->num_runs ? &a->runs[a->num_runs - 1] : NULL;
-	struct key *key;
+	struct alloc_table_run *run =
+		a->num_runs ? &a->runs[a->num_runs - 1] : NULL;
+	struct alloc_table_key *key;
 	int r = count_of_sample(a, e->sample);
 
 	if (!r && (!run || e->off < run->high))
@@ -266,21 +268,21 @@ static int size_in_extents(const struct alloc *a, uint64_t off, uint64_t *size)
 }
 
 /* The largest entry at an offset that a search has found so far. */
-struct search {
+struct alloc_table_search {
 	uint64_t off;
 	uint64_t largest;
 	bool found;
 };
 
-static void note_found(struct search *s, uint64_t size)
+static void note_found(struct alloc_table_search *s, uint64_t size)
 {
 	s->largest = max_u64(s->largest, size);
 	s->found = true;
 }
 
 /* Returns the number of the run's strides that begin below `off`. */
-static uint64_t strides_below(const struct alloc *a, const struct run *run,
-			      uint64_t off)
+static uint64_t strides_below(const struct alloc *a,
+			      const struct alloc_table_run *run, uint64_t off)
 {
 	uint64_t low = 0, high = (run->n - 1) / ALLOC_STRIDE + 1, mid;
 
@@ -295,8 +297,8 @@ static uint64_t strides_below(const struct alloc *a, const struct run *run,
 }
 
 /* Returns the number of entries of a stride; *first is the first one. */
-static uint64_t stride_entries(const struct run *run, uint64_t stride,
-			       uint64_t *first)
+static uint64_t stride_entries(const struct alloc_table_run *run,
+			       uint64_t stride, uint64_t *first)
 {
 	uint64_t at = stride * ALLOC_STRIDE;
 
@@ -304,8 +306,9 @@ static uint64_t stride_entries(const struct run *run, uint64_t stride,
 	return min_u64(ALLOC_STRIDE, run->n - at);
 }
 
-static int search_stride(const struct alloc *a, const struct run *run,
-			 uint64_t stride, struct search *s)
+static int search_stride(const struct alloc *a,
+			 const struct alloc_table_run *run, uint64_t stride,
+			 struct alloc_table_search *s)
 {
 	uint8_t bytes[ALLOC_STRIDE * FORMAT_ENTRY_SIZE];
 	uint64_t first, n = stride_entries(run, stride, &first);
@@ -325,12 +328,12 @@ static int search_stride(const struct alloc *a, const struct run *run,
  * Equal offsets may fill any number of strides. All but the first of these
  * strides begin with the offset, and a key has the largest of their entries.
  */
-static int search_run(const struct alloc *a, const struct run *run,
-		      struct search *s)
+static int search_run(const struct alloc *a, const struct alloc_table_run *run,
+		      struct alloc_table_search *s)
 {
 	uint64_t strides = (run->n - 1) / ALLOC_STRIDE + 1;
 	uint64_t below = strides_below(a, run, s->off);
-	const struct key *key = &a->keys[run->key + below];
+	const struct alloc_table_key *key = &a->keys[run->key + below];
 
 	if (below < strides && key->off == s->off)
 		note_found(s, key->largest);
@@ -339,7 +342,7 @@ static int search_run(const struct alloc *a, const struct run *run,
 
 int alloc_size(const struct alloc *a, uint64_t off, uint64_t *size)
 {
-	struct search s = { .off = off };
+	struct alloc_table_search s = { .off = off };
 	int r = 0;
 
 	if (a->extents)
@@ -354,8 +357,8 @@ int alloc_size(const struct alloc *a, uint64_t off, uint64_t *size)
 	return 0;
 }
 
-static bool is_stride_cached(const struct alloc *a, const struct run *run,
-			     uint64_t stride)
+static bool is_stride_cached(const struct alloc *a,
+			     const struct alloc_table_run *run, uint64_t stride)
 {
 	uint8_t bytes[ALLOC_STRIDE * FORMAT_ENTRY_SIZE];
 	uint64_t first, n = stride_entries(run, stride, &first);

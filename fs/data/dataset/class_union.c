@@ -12,7 +12,7 @@
 #define WHY(why, ...) snprintf(why, CLASS_WHY_SIZE, __VA_ARGS__)
 
 /* All names so far, found by a hash table of their numbers + 1. */
-struct table {
+struct class_union_table {
 	const char **names;
 	size_t num;
 	uint32_t *slots;
@@ -31,7 +31,7 @@ static uint64_t hash_of(const char *name)
 }
 
 /* Returns the slot of a name, or the free slot where it belongs. */
-static uint32_t *slot_of(const struct table *t, const char *name)
+static uint32_t *slot_of(const struct class_union_table *t, const char *name)
 {
 	size_t i = hash_of(name) & (t->num_slots - 1);
 
@@ -40,7 +40,7 @@ static uint32_t *slot_of(const struct table *t, const char *name)
 	return &t->slots[i];
 }
 
-static void push_name(struct table *t, const char *name)
+static void push_name(struct class_union_table *t, const char *name)
 {
 	uint32_t *slot = slot_of(t, name);
 
@@ -51,7 +51,7 @@ static void push_name(struct table *t, const char *name)
 		*slot = (uint32_t)t->num;
 }
 
-static void table_fini(struct table *t)
+static void table_fini(struct class_union_table *t)
 {
 	free(t->names);
 	free(t->slots);
@@ -59,10 +59,10 @@ static void table_fini(struct table *t)
 	free(t->taken);
 }
 
-static int table_init(struct table *t, const struct class_names *all,
-		      size_t room)
+static int table_init(struct class_union_table *t,
+		      const struct class_names *all, size_t room)
 {
-	*t = (struct table){ .num_slots = 64 };
+	*t = (struct class_union_table){ .num_slots = 64 };
 	while (t->num_slots < 2 * room)
 		t->num_slots *= 2;
 	t->names = calloc(room, sizeof(*t->names));
@@ -78,7 +78,7 @@ static int table_init(struct table *t, const struct class_names *all,
 
 /* Finds the number of class i of a further source: a class at its place keeps
    it, even if others have its name. */
-static int map_class(struct table *t, const struct class_names *all,
+static int map_class(struct class_union_table *t, const struct class_names *all,
 		     const struct class_names *more, uint64_t i, uint32_t *out)
 {
 	const char *name = more->names[i];
@@ -122,7 +122,7 @@ static int replace(struct class_names **all, const char *const *names,
 	return 0;
 }
 
-static int unite_by_table(struct table *t, struct class_names **all,
+static int unite_by_table(struct class_union_table *t, struct class_names **all,
 			  const struct class_names *more, uint32_t *numbers,
 			  char *why)
 {
@@ -147,7 +147,7 @@ static int unite_by_name(struct class_names **all,
 			 char *why)
 {
 	cleanup_free uint32_t *numbers = calloc(more->num, sizeof(*numbers));
-	struct table t = { 0 };
+	struct class_union_table t = { 0 };
 	int r = numbers ? unite_by_table(&t, all, more, numbers, why) : -ENOMEM;
 
 	table_fini(&t);

@@ -16,13 +16,13 @@ enum {
 	FIRST_RECORDS = 8 << 10,
 };
 
-struct evidence {
+struct custom_field_evidence {
 	uint8_t entries[ENTRIES_MAX * FORMAT_ENTRY_SIZE];
 	size_t n;
 };
 
 static int read_evidence(struct source *source, const struct format *f,
-			 struct evidence *e)
+			 struct custom_field_evidence *e)
 {
 	uint64_t n = (f->file_size - f->table_off) / FORMAT_ENTRY_SIZE;
 
@@ -45,7 +45,8 @@ static bool holds_pointer(const uint8_t *record, uint64_t itemsize,
 /* Returns the place of the record that belongs to an entry; no bytes if there is
    none. */
 static struct source_range record_of(const struct format *f,
-				     const struct evidence *e, size_t i)
+				     const struct custom_field_evidence *e,
+				     size_t i)
 {
 	struct format_entry entry =
 		format_entry_parse(e->entries + i * FORMAT_ENTRY_SIZE);
@@ -59,7 +60,8 @@ static struct source_range record_of(const struct format *f,
 }
 
 static void prefetch_records(struct source *source, const struct format *f,
-			     const struct evidence *e, size_t first, size_t end)
+			     const struct custom_field_evidence *e,
+			     size_t first, size_t end)
 {
 	struct source_range r;
 
@@ -70,7 +72,7 @@ static void prefetch_records(struct source *source, const struct format *f,
 }
 
 static bool explains(struct source *source, const struct format *f,
-		     const struct evidence *e)
+		     const struct custom_field_evidence *e)
 {
 	cleanup_free uint8_t *record = malloc(f->itemsize + 1);
 	bool asked = false;
@@ -119,8 +121,8 @@ struct candidate {
 };
 
 static void try_layout(struct source *source, struct format *f,
-		       const struct evidence *e, struct candidate *best,
-		       struct candidate c)
+		       const struct custom_field_evidence *e,
+		       struct candidate *best, struct candidate c)
 {
 	char why[FORMAT_WHY_SIZE];
 
@@ -137,7 +139,7 @@ static void try_layout(struct source *source, struct format *f,
 /* Requests the first record that each layout has to explain: they may be
    anywhere in the metadata. */
 static void prefetch_layouts(struct source *source, struct format *f,
-			     const struct evidence *e)
+			     const struct custom_field_evidence *e)
 {
 	char why[FORMAT_WHY_SIZE];
 	size_t first = 0;
@@ -163,7 +165,7 @@ void custom_prefetch(struct source *source, const struct format *f)
 int custom_infer(struct source *source, struct format *f, struct log *log)
 {
 	struct candidate best = { .found = 0 };
-	struct evidence e;
+	struct custom_field_evidence e;
 	char why[FORMAT_WHY_SIZE];
 	int r = read_evidence(source, f, &e);
 

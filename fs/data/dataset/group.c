@@ -18,7 +18,7 @@ enum {
 #define SIGN ((uint64_t)1 << 63)
 
 /* A column while its samples are sorted. */
-struct column {
+struct group_column {
 	uint64_t n;
 	uint64_t *keys;	    /* values of the samples, sign flipped */
 	uint64_t varying;   /* bits in which they differ */
@@ -28,7 +28,7 @@ struct column {
 			     */
 };
 
-static void note_key(struct column *c, uint64_t sample, uint64_t key)
+static void note_key(struct group_column *c, uint64_t sample, uint64_t key)
 {
 	c->keys[sample] = key;
 	c->varying |= key ^ c->keys[0];
@@ -36,7 +36,7 @@ static void note_key(struct column *c, uint64_t sample, uint64_t key)
 		c->is_ascending = false;
 }
 
-static int read_keys(struct dataset *ds, uint32_t field, struct column *c)
+static int read_keys(struct dataset *ds, uint32_t field, struct group_column *c)
 {
 	uint64_t itemsize = ds->format.itemsize, n;
 	uint64_t most = max_u64(1, CHUNK_BYTES / itemsize);
@@ -58,7 +58,7 @@ static int read_keys(struct dataset *ds, uint32_t field, struct column *c)
 }
 
 /* One pass of a stable radix sort. */
-static void sort_digit(struct column *c, unsigned shift)
+static void sort_digit(struct group_column *c, unsigned shift)
 {
 	uint32_t counts[BUCKETS] = { 0 };
 	uint32_t *before = c->samples, at = 0, n;
@@ -80,7 +80,7 @@ static void sort_digit(struct column *c, unsigned shift)
 	}
 }
 
-static int sort_samples(struct column *c)
+static int sort_samples(struct group_column *c)
 {
 	for (uint64_t i = 0; i < c->n; i++)
 		c->samples[i] = (uint32_t)i;
@@ -97,12 +97,12 @@ static int sort_samples(struct column *c)
 	return 0;
 }
 
-static bool is_first(const struct column *c, uint64_t i)
+static bool is_first(const struct group_column *c, uint64_t i)
 {
 	return !i || c->keys[c->samples[i]] != c->keys[c->samples[i - 1]];
 }
 
-static int find_values(const struct column *c, struct group *g)
+static int find_values(const struct group_column *c, struct group *g)
 {
 	uint64_t k = 0;
 
@@ -124,7 +124,8 @@ static int find_values(const struct column *c, struct group *g)
 
 static int make_group(struct dataset *ds, uint32_t field, struct group *g)
 {
-	struct column c = { .n = ds->format.samples, .is_ascending = true };
+	struct group_column c = { .n = ds->format.samples,
+				  .is_ascending = true };
 	int r = -ENOMEM;
 
 	c.keys = malloc(c.n * sizeof(*c.keys) + 1);

@@ -107,7 +107,7 @@ int sums_join(struct sums *s, const struct sums *more)
 
 /* --- reading a whole file --- */
 
-struct scan {
+struct sums_scan {
 	const char *path;
 	struct log *log;
 	int fd;
@@ -118,13 +118,14 @@ struct scan {
 	atomic_int result;	   /* of the first failure */
 };
 
-static int scan_failed(struct scan *s, uint64_t off, const char *why, int error)
+static int scan_failed(struct sums_scan *s, uint64_t off, const char *why,
+		       int error)
 {
 	log_error(s->log, "%s: read at %llu: %s", s->path, (ull)off, why);
 	return error;
 }
 
-static int read_bytes(struct scan *s, uint8_t *to, size_t n, uint64_t off)
+static int read_bytes(struct sums_scan *s, uint8_t *to, size_t n, uint64_t off)
 {
 	size_t got = 0;
 	ssize_t some;
@@ -144,7 +145,7 @@ static int read_bytes(struct scan *s, uint8_t *to, size_t n, uint64_t off)
 	return 0;
 }
 
-static int scan_piece(struct scan *s, uint64_t off, uint8_t *buf)
+static int scan_piece(struct sums_scan *s, uint64_t off, uint8_t *buf)
 {
 	size_t size = min_u64(PIECE, s->size - off), n;
 	int r = read_bytes(s, buf, size, off);
@@ -159,7 +160,7 @@ static int scan_piece(struct scan *s, uint64_t off, uint8_t *buf)
 
 static void *scan_pieces(void *arg)
 {
-	struct scan *s = arg;
+	struct sums_scan *s = arg;
 	cleanup_free uint8_t *buf = read_buffer_alloc(PIECE);
 	int r = buf ? 0 : -ENOMEM, none = 0;
 	uint64_t piece;
@@ -176,7 +177,7 @@ static void *scan_pieces(void *arg)
 }
 
 /* The caller's thread works, too; threads that cannot start are left out. */
-static void scan_on_threads(struct scan *s, unsigned threads)
+static void scan_on_threads(struct sums_scan *s, unsigned threads)
 {
 	pthread_t others[THREADS_MAX];
 	unsigned n = 0;
@@ -210,12 +211,12 @@ int sums_scan(const char *path, uint64_t size, unsigned threads,
 {
 	struct stat st = { 0 };
 	cleanup_fd int fd = open_to_read(path, &st);
-	struct scan s = { .path = path,
-			  .log = log,
-			  .fd = fd,
-			  .size = size,
-			  .fn = fn,
-			  .arg = arg };
+	struct sums_scan s = { .path = path,
+			       .log = log,
+			       .fd = fd,
+			       .size = size,
+			       .fn = fn,
+			       .arg = arg };
 
 	if (fd < 0) {
 		log_error(log, "%s: %s", path,
@@ -231,7 +232,7 @@ int sums_scan(const char *path, uint64_t size, unsigned threads,
 }
 
 /* The sums that a scan makes. */
-struct making {
+struct sums_making {
 	struct sums *sums;
 	sums_block_fn *seen;
 	void *arg;
@@ -239,7 +240,7 @@ struct making {
 
 static int take_block(void *arg, uint64_t block, uint32_t crc)
 {
-	struct making *m = arg;
+	struct sums_making *m = arg;
 
 	m->sums->crc[block] = crc;
 	return m->seen ? m->seen(m->arg, block, crc) : 0;
@@ -262,7 +263,7 @@ int sums_check_same(const char *path, const struct stat *was, struct log *log)
 }
 
 static int sums_of(const struct dataset *ds, unsigned threads,
-		   struct making *making)
+		   struct sums_making *making)
 {
 	struct sums *s = making->sums;
 	int r;
@@ -288,7 +289,7 @@ static int sums_of(const struct dataset *ds, unsigned threads,
 int sums_of_file(const char *path, unsigned threads, sums_block_fn *seen,
 		 void *arg, struct log *log, struct sums **out)
 {
-	struct making making = { .seen = seen, .arg = arg };
+	struct sums_making making = { .seen = seen, .arg = arg };
 	struct dataset *ds = NULL;
 	int r = sums_new(&making.sums);
 
@@ -412,7 +413,7 @@ static int read_side(const char *side, struct log *log, uint8_t **out,
 {
 	struct stat st = { 0 };
 	cleanup_fd int fd = open_to_read(side, &st);
-	struct scan scan = { .path = side, .log = log, .fd = fd };
+	struct sums_scan scan = { .path = side, .log = log, .fd = fd };
 	int r;
 
 	if (fd == -ENOENT)

@@ -37,7 +37,7 @@ struct checked {
 	atomic_uint_fast64_t bytes, bad_blocks;
 };
 
-struct piece {
+struct verify_piece {
 	struct checked *file;
 	uint64_t base; /* offset of its first byte in the source */
 };
@@ -47,7 +47,7 @@ struct verify_read;
 struct verify_source {
 	struct source base;
 	struct source *inner;
-	struct piece *pieces; /* in the order of their offsets */
+	struct verify_piece *pieces; /* in the order of their offsets */
 	size_t num_pieces;
 	struct checked own; /* unused if there are several files */
 	atomic_bool closing;
@@ -90,16 +90,16 @@ static struct verify_source *verify_of(const struct source *source)
 /* --- places --- */
 
 /* A byte of the source. */
-struct place {
+struct verify_place {
 	struct checked *file;
 	uint64_t off;  /* in the file, or past its end */
 	uint64_t left; /* bytes to where the next file begins */
 };
 
-static struct place place_of(const struct verify_source *v, uint64_t off)
+static struct verify_place place_of(const struct verify_source *v, uint64_t off)
 {
 	size_t low = 0, high = v->num_pieces, mid;
-	const struct piece *piece;
+	const struct verify_piece *piece;
 
 	while (high - low > 1) {
 		mid = low + (high - low) / 2;
@@ -109,12 +109,13 @@ static struct place place_of(const struct verify_source *v, uint64_t off)
 			high = mid;
 	}
 	piece = &v->pieces[low];
-	return (struct place){ piece->file, off - piece->base,
-			       high == v->num_pieces ? UINT64_MAX
-						     : piece[1].base - off };
+	return (struct verify_place){ piece->file, off - piece->base,
+				      high == v->num_pieces
+					      ? UINT64_MAX
+					      : piece[1].base - off };
 }
 
-static bool is_past_end(const struct place *at)
+static bool is_past_end(const struct verify_place *at)
 {
 	return at->off >= at->file->sums->size;
 }
@@ -130,7 +131,7 @@ static bool is_right(const struct verify_source *v,
 		     const struct source_request *q)
 {
 	uint64_t n;
-	struct place at;
+	struct verify_place at;
 
 	if (q->direct)
 		return false;
@@ -145,7 +146,7 @@ static bool is_right(const struct verify_source *v,
 }
 
 /* The blocks at a place that the next `size` bytes need. */
-static struct unit unit_at(const struct place *at, uint64_t size)
+static struct unit unit_at(const struct verify_place *at, uint64_t size)
 {
 	uint64_t from = at->off / BLOCK * BLOCK, end = at->file->sums->size;
 	uint64_t to = min_u64(end - from, UNIT) + from;
@@ -278,7 +279,7 @@ static bool next_unit(struct verify_read *r)
 {
 	struct verify_source *v = r->v;
 	const struct source_request *q = r->caller;
-	struct place at = place_of(v, q->off + r->got);
+	struct verify_place at = place_of(v, q->off + r->got);
 	struct unit *u = &r->unit;
 
 	while (r->got < q->size && is_past_end(&at) && at.left != UINT64_MAX) {
@@ -493,7 +494,7 @@ static int verify_read_now(struct source *source, void *buf, size_t size,
 static void verify_prefetch(struct source *source, uint64_t off, uint64_t size)
 {
 	const struct verify_source *v = verify_of(source);
-	struct place at = place_of(v, off);
+	struct verify_place at = place_of(v, off);
 	uint64_t before = at.off % BLOCK;
 
 	if (size > UINT64_MAX / 2 || is_past_end(&at))
@@ -617,7 +618,7 @@ static int verify_file(struct dataset *ds, const struct source_options *options)
 	v->own.sums = sums;
 	v->own.path = v->base.path;
 	v->own.marks = calloc(sums->num, sizeof(*v->own.marks));
-	v->pieces[0] = (struct piece){ &v->own, 0 };
+	v->pieces[0] = (struct verify_piece){ &v->own, 0 };
 	return v->own.marks ? 0 : -ENOMEM;
 }
 
@@ -631,7 +632,7 @@ static int verify_joined(struct dataset *ds)
 		return r;
 	v = verify_of(ds->source);
 	for (size_t i = 0; i < ds->num_parts; i++)
-		v->pieces[i] = (struct piece){
+		v->pieces[i] = (struct verify_piece){
 			&verify_of(ds->parts[i].ds->source)->own,
 			ds->parts[i].base,
 		};

@@ -14,19 +14,19 @@ enum {
 	STRIDED_CHUNK = 64 << 10,
 };
 
-struct ranges;
+struct vfile_ranges;
 
-struct piece {
+struct vfile_piece {
 	struct source_request request;
 	struct segment segment;
-	struct ranges *ranges;
+	struct vfile_ranges *ranges;
 	int result;
 };
 
 /* The reads that one vfile_read() call submits. */
-struct ranges {
+struct vfile_ranges {
 	struct source_wait wait;
-	struct piece pieces[REQUESTS];
+	struct vfile_piece pieces[REQUESTS];
 	size_t n;
 	struct payload_tally *tally; /* or NULL */
 	vfile_failed *failed;
@@ -35,13 +35,13 @@ struct ranges {
 
 static void piece_done(struct source_request *request, int result)
 {
-	struct piece *piece = request->arg;
+	struct vfile_piece *piece = request->arg;
 
 	piece->result = result;
 	source_wait_done(&piece->ranges->wait);
 }
 
-static void wait_for_all(struct ranges *ranges)
+static void wait_for_all(struct vfile_ranges *ranges)
 {
 	int64_t begin = ranges->tally ? clock_ns() : 0;
 
@@ -52,14 +52,14 @@ static void wait_for_all(struct ranges *ranges)
 }
 
 /* Waits for all pieces. A failed piece becomes zeros or fails the call. */
-static int collect_ranges(struct ranges *ranges)
+static int collect_ranges(struct vfile_ranges *ranges)
 {
 	int r = 0;
 
 	if (ranges->n)
 		wait_for_all(ranges);
 	for (size_t i = 0; i < ranges->n; i++) {
-		struct piece *p = &ranges->pieces[i];
+		struct vfile_piece *p = &ranges->pieces[i];
 
 		if (!p->result)
 			continue;
@@ -74,7 +74,7 @@ static int collect_ranges(struct ranges *ranges)
 	return r;
 }
 
-static int read_payload(const struct vfile *file, struct ranges *ranges,
+static int read_payload(const struct vfile *file, struct vfile_ranges *ranges,
 			const struct segment *s, void *buf, size_t size,
 			uint64_t skip)
 {
@@ -96,11 +96,11 @@ static int read_payload(const struct vfile *file, struct ranges *ranges,
 	return 0;
 }
 
-static int read_range(const struct vfile *file, struct ranges *ranges,
+static int read_range(const struct vfile *file, struct vfile_ranges *ranges,
 		      const struct segment *s, void *buf, size_t size,
 		      uint64_t skip)
 {
-	struct piece *p;
+	struct vfile_piece *p;
 	int r = ranges->n == REQUESTS ? collect_ranges(ranges) : 0;
 
 	if (r)
@@ -191,7 +191,7 @@ static int read_segment(void *arg, const struct vfile *file,
 			const struct segment *s, void *buf, size_t size,
 			uint64_t skip)
 {
-	struct ranges *ranges = arg;
+	struct vfile_ranges *ranges = arg;
 
 	switch (s->kind) {
 	case SEGMENT_STRIDED:
@@ -211,7 +211,7 @@ static int read_segment(void *arg, const struct vfile *file,
 ssize_t vfile_read(const struct vfile *file, void *buf, size_t size,
 		   uint64_t off, vfile_failed *failed, void *arg)
 {
-	struct ranges ranges;
+	struct vfile_ranges ranges;
 	uint64_t end;
 	int r, collected;
 

@@ -440,7 +440,7 @@ void batch_put(struct batch **batch)
 /* --- collating --- */
 
 /* A payload that could not be read. */
-struct failure {
+struct batch_failure {
 	uint64_t at; /* offset of the sample's error in the file */
 	uint32_t error;
 };
@@ -452,7 +452,7 @@ struct collation {
 	unsigned parts;
 	pthread_mutex_t lock; /* guards the members below */
 	int result;
-	struct failure *failures;
+	struct batch_failure *failures;
 	size_t num_failures;
 	size_t room;
 };
@@ -469,7 +469,7 @@ static void note_failure(void *arg, const struct segment *s, int error)
 {
 	struct collation *c = arg;
 	const struct beton_batch_field *d = &c->batch->columns[s->field].desc;
-	struct failure *more;
+	struct batch_failure *more;
 
 	scoped_lock(&c->lock);
 	more = c->failures;
@@ -483,9 +483,9 @@ static void note_failure(void *arg, const struct segment *s, int error)
 		c->failures = more;
 		c->room = 2 * c->room + 16;
 	}
-	more[c->num_failures++] = (struct failure){
-		d->error_off + 4 * (uint64_t)s->index, (uint32_t)-error
-	};
+	more[c->num_failures++] =
+		(struct batch_failure){ d->error_off + 4 * (uint64_t)s->index,
+					(uint32_t)-error };
 }
 
 /* Returns where a part begins: with a whole payload, so that no two parts read

@@ -18,7 +18,7 @@ enum {
 };
 
 /* A field of the existing dataset. */
-struct target {
+struct append_target {
 	size_t from;		   /* index of the field of appended samples */
 	struct class_names *names; /* NULL: it has none */
 	struct class_map map;	   /* of the classes of appended samples */
@@ -32,7 +32,7 @@ struct appender {
 	struct dataset *ds;
 	size_t num_fields;
 	struct writer_field *fields;
-	struct target *targets;
+	struct append_target *targets;
 	struct writer_value *values; /* of one sample, in the dataset's order */
 };
 
@@ -97,7 +97,7 @@ static int refuse_extra(const struct appender *a,
 /* --- classes ------------------------------------------------------------- */
 
 /* Numbers of samples without names stay as they are. */
-static int unite(struct appender *a, struct target *t,
+static int unite(struct appender *a, struct append_target *t,
 		 const struct writer_field *f, const struct class_names *more)
 {
 	char why[CLASS_WHY_SIZE];
@@ -125,7 +125,7 @@ static int unite(struct appender *a, struct target *t,
 static int unite_names(struct appender *a, const struct appender_setup *setup,
 		       size_t i)
 {
-	struct target *t = &a->targets[i];
+	struct append_target *t = &a->targets[i];
 	struct writer_field *to = &a->fields[i];
 	const struct writer_field *f = &setup->fields[t->from];
 	struct class_names *more = NULL;
@@ -246,7 +246,7 @@ uint32_t appender_page_size(const struct appender *a)
 /* A number without a name among the new samples must not get one. */
 static int renumber(const struct appender *a, size_t i, int64_t *value)
 {
-	const struct target *t = &a->targets[i];
+	const struct append_target *t = &a->targets[i];
 
 	if (!class_map_apply(&t->map, t->names, value))
 		return 0;

@@ -21,7 +21,7 @@ enum {
 	STEP = 64,		 /* samples between two calls of progress() */
 };
 
-struct part {
+struct merge_part {
 	struct dataset *ds;
 	uint32_t *from;		/* its field for each field of the output */
 	struct class_map *maps; /* of its classes, likewise */
@@ -31,7 +31,7 @@ struct merge {
 	const struct merge_options *options;
 	const char *out;
 	struct log *log;
-	struct part *parts;
+	struct merge_part *parts;
 	size_t num_parts;
 	struct writer_field *fields; /* of the output */
 	uint32_t num_fields;
@@ -41,7 +41,7 @@ struct merge {
 	uint64_t done;
 	bool appends; /* the output is the first part */
 	struct writer *writer;
-	const struct part *part; /* whose samples are copied */
+	const struct merge_part *part; /* whose samples are copied */
 };
 
 static int out_of_memory(const struct merge *m)
@@ -50,7 +50,7 @@ static int out_of_memory(const struct merge *m)
 	return -ENOMEM;
 }
 
-static const char *path_of(const struct part *part)
+static const char *path_of(const struct merge_part *part)
 {
 	return dataset_path(part->ds);
 }
@@ -84,8 +84,8 @@ static bool is_same_type(const struct field *a, const struct field *b)
 		 !memcmp(a->shape, b->shape, a->ndim * sizeof(*a->shape))));
 }
 
-static const struct field *find_field(const struct part *part, const char *name,
-				      uint32_t *index)
+static const struct field *find_field(const struct merge_part *part,
+				      const char *name, uint32_t *index)
 {
 	const struct format *f = &part->ds->format;
 
@@ -98,7 +98,8 @@ static const struct field *find_field(const struct part *part, const char *name,
 }
 
 /* Finds field `i` of the output in a part. */
-static int match_field(const struct merge *m, struct part *part, uint32_t i)
+static int match_field(const struct merge *m, struct merge_part *part,
+		       uint32_t i)
 {
 	const struct field *ours = &m->parts->ds->format.fields[i];
 	const struct field *its = find_field(part, ours->name, &part->from[i]);
@@ -125,7 +126,7 @@ static int match_field(const struct merge *m, struct part *part, uint32_t i)
 
 /* Every field of the output has one in the part. So if there are more, one of
    them has no counterpart. */
-static int refuse_extra(const struct merge *m, const struct part *part)
+static int refuse_extra(const struct merge *m, const struct merge_part *part)
 {
 	const struct format *f = &part->ds->format;
 	uint32_t unused;
@@ -143,7 +144,7 @@ static int refuse_extra(const struct merge *m, const struct part *part)
 	return -EINVAL;
 }
 
-static int match_fields(const struct merge *m, struct part *part)
+static int match_fields(const struct merge *m, struct merge_part *part)
 {
 	int r = 0;
 
@@ -172,13 +173,13 @@ static int take_fields(struct merge *m)
 
 /* The first file gives the names. If numbers are kept, the first one that has
    some does. */
-static bool gives_names(const struct merge *m, const struct part *part,
+static bool gives_names(const struct merge *m, const struct merge_part *part,
 			uint32_t i)
 {
 	return m->options->keep_numbers ? !m->names[i] : part == m->parts;
 }
 
-static int add_names(struct merge *m, struct part *part, uint32_t i)
+static int add_names(struct merge *m, struct merge_part *part, uint32_t i)
 {
 	struct field *f = &part->ds->format.fields[part->from[i]];
 	char why[CLASS_WHY_SIZE];
@@ -203,7 +204,7 @@ static int add_names(struct merge *m, struct part *part, uint32_t i)
 }
 
 /* Keeps the maps only: many files may each have many names. */
-static int add_all_names(struct merge *m, struct part *part)
+static int add_all_names(struct merge *m, struct merge_part *part)
 {
 	struct field *fields = part->ds->format.fields;
 	int r = 0;
@@ -247,7 +248,7 @@ static int renumber(void *arg, uint32_t field, uint64_t sample, int64_t *value)
 
 /* Only the first file may be the output: if a pattern matches the output of an
    earlier run, its samples would be added twice. */
-static int check_output(struct merge *m, const struct part *part)
+static int check_output(struct merge *m, const struct merge_part *part)
 {
 	const struct stat *st = &part->ds->source->stat;
 	struct stat out;
@@ -265,7 +266,7 @@ static int check_output(struct merge *m, const struct part *part)
 	return -EINVAL;
 }
 
-static int add_samples(struct merge *m, const struct part *part)
+static int add_samples(struct merge *m, const struct merge_part *part)
 {
 	const struct format *f = &part->ds->format;
 
@@ -282,7 +283,7 @@ static int add_samples(struct merge *m, const struct part *part)
 
 static int add_part(struct merge *m, const char *path, size_t files)
 {
-	struct part *part = &m->parts[m->num_parts];
+	struct merge_part *part = &m->parts[m->num_parts];
 	uint32_t n;
 	int r = dataset_open(path, NULL, m->log, &part->ds);
 
@@ -342,7 +343,7 @@ static int open_parts(struct merge *m, const char *const *paths, size_t num)
 	return r;
 }
 
-static void close_part(struct part *part)
+static void close_part(struct merge_part *part)
 {
 	dataset_close(part->ds);
 	part->ds = NULL;
@@ -352,7 +353,7 @@ static void close_all(struct merge *m)
 {
 	writer_abort(&m->writer);
 	for (size_t k = 0; k < m->num_parts; k++) {
-		struct part *part = &m->parts[k];
+		struct merge_part *part = &m->parts[k];
 
 		for (uint32_t i = 0; part->maps && i < m->num_fields; i++)
 			free(part->maps[i].numbers);
@@ -414,7 +415,8 @@ static void expect_all(const struct dataset *ds)
 		posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 
-static int copy_part(struct merge *m, struct copy *c, const struct part *part)
+static int copy_part(struct merge *m, struct copy *c,
+		     const struct merge_part *part)
 {
 	uint64_t samples = part->ds->format.samples, n;
 	int r;

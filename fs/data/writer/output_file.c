@@ -6,14 +6,14 @@
 
 #include "fs/base/files/outfile.h"
 
-struct file {
+struct plain_file {
 	struct output output;
 	struct outfile *file;
 };
 
 static struct outfile *file_of(struct output *o)
 {
-	return ((struct file *)o)->file;
+	return ((struct plain_file *)o)->file;
 }
 
 static bool takes(const char *path)
@@ -26,7 +26,7 @@ static bool takes(const char *path)
 static int wrap(int r, struct outfile *file, const char *path, struct log *log,
 		struct output **out)
 {
-	struct file *f;
+	struct plain_file *f;
 
 	if (r)
 		return r;
@@ -36,7 +36,7 @@ static int wrap(int r, struct outfile *file, const char *path, struct log *log,
 		outfile_abort(&file);
 		return -ENOMEM;
 	}
-	*f = (struct file){ { .ops = &output_file }, file };
+	*f = (struct plain_file){ { .ops = &output_file }, file };
 	*out = &f->output;
 	return 0;
 }
@@ -98,12 +98,12 @@ static void expect(struct output *o, const struct stat *old)
 
 static int publish(struct output *o)
 {
-	return outfile_publish(&((struct file *)o)->file);
+	return outfile_publish(&((struct plain_file *)o)->file);
 }
 
 static void close_file(struct output *o)
 {
-	outfile_abort(&((struct file *)o)->file);
+	outfile_abort(&((struct plain_file *)o)->file);
 	free(o);
 }
 

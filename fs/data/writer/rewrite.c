@@ -196,14 +196,14 @@ int rewrite_append(struct writer *w, const struct rewrite_sample *s)
 /* --- a run --------------------------------------------------------------- */
 
 /* Samples that one thread changes. */
-struct batch {
+struct rewrite_batch {
 	const struct rewrite *run;
 	size_t num_samples;
 	uint64_t size; /* bytes of the values read */
 	struct rewrite_sample *samples[BATCH_SAMPLES];
 };
 
-struct progress {
+struct rewrite_progress {
 	const struct rewrite *run;
 	struct workqueue *queue;
 	uint64_t num_read; /* samples */
@@ -214,7 +214,7 @@ struct progress {
 
 static void free_batch(void *arg)
 {
-	struct batch *b = arg;
+	struct rewrite_batch *b = arg;
 
 	for (size_t k = 0; b && k < b->num_samples; k++)
 		rewrite_free(b->samples[k]);
@@ -223,7 +223,7 @@ static void free_batch(void *arg)
 
 static int change_batch(void *worker, void *arg)
 {
-	struct batch *b = arg;
+	struct rewrite_batch *b = arg;
 
 	for (size_t k = 0; k < b->num_samples; k++) {
 		struct rewrite_sample *s = b->samples[k];
@@ -238,7 +238,8 @@ static int change_batch(void *worker, void *arg)
 	return 0;
 }
 
-static int read_sample(const struct rewrite *run, uint64_t i, struct batch *b)
+static int read_sample(const struct rewrite *run, uint64_t i,
+		       struct rewrite_batch *b)
 {
 	struct rewrite_place place = { run->dataset, i };
 	struct rewrite_sample *s;
@@ -256,9 +257,9 @@ static int read_sample(const struct rewrite *run, uint64_t i, struct batch *b)
 }
 
 /* Reads the next batch and puts it into the queue, which has room. */
-static int submit_batch(struct progress *p)
+static int submit_batch(struct rewrite_progress *p)
 {
-	struct batch *b = calloc(1, sizeof(*b));
+	struct rewrite_batch *b = calloc(1, sizeof(*b));
 	int r = 0;
 
 	if (!b) {
@@ -296,10 +297,10 @@ static int write_sample(const struct rewrite *run, struct rewrite_sample *s)
 }
 
 /* Waits for the oldest batch and writes it. */
-static int take_batch(struct progress *p)
+static int take_batch(struct rewrite_progress *p)
 {
 	const struct rewrite *run = p->run;
-	struct batch *b;
+	struct rewrite_batch *b;
 	void *job;
 	int r = workqueue_take(p->queue, -1, &job);
 
@@ -317,14 +318,14 @@ static int take_batch(struct progress *p)
 	return r;
 }
 
-static bool has_room(const struct progress *p)
+static bool has_room(const struct rewrite_progress *p)
 {
 	return p->num_queued < p->room && p->size < QUEUE_SIZE;
 }
 
 int rewrite_run(const struct rewrite *run)
 {
-	struct progress p = {
+	struct rewrite_progress p = {
 		.run = run,
 		.room = (size_t)BATCHES_PER_THREAD * run->threads,
 	};

@@ -16,13 +16,13 @@ enum {
 
 _Static_assert((int)ARGS_SIZE == (int)CLASS_NAMES_ARGS_SIZE, "layout");
 
-struct builder {
+struct schema_builder {
 	struct schema *schema;
 	const char *path;
 	struct log *log;
 };
 
-static int refuse_field(const struct builder *b, const char *name,
+static int refuse_field(const struct schema_builder *b, const char *name,
 			const char *why)
 {
 	log_error(b->log, "%s: field '%s': %s", b->path, name, why);
@@ -44,7 +44,7 @@ static bool is_name(const char *name)
  * Writes the shape, then the type as NumPy's descr in JSON. FFCV reads trailing
  * zeros of a shape as unused dimensions, so a dimension of 0 is refused.
  */
-static int write_arguments(const struct builder *b,
+static int write_arguments(const struct schema_builder *b,
 			   const struct writer_field *field,
 			   uint64_t *array_size, uint8_t *args)
 {
@@ -76,7 +76,8 @@ static size_t args_off(size_t i)
 	return i * FORMAT_DESCRIPTOR_SIZE + FORMAT_ARGS_OFF;
 }
 
-static int append_names(struct builder *b, const char *text, uint64_t size)
+static int append_names(struct schema_builder *b, const char *text,
+			uint64_t size)
 {
 	struct schema *s = b->schema;
 	char *names = realloc(s->names, s->names_size + size);
@@ -93,7 +94,7 @@ static int append_names(struct builder *b, const char *text, uint64_t size)
 
 /* Stores names in the descriptor if they fit, otherwise in s->names, whose
    offset is not determined yet. */
-static int add_names(struct builder *b, const struct writer_field *field,
+static int add_names(struct schema_builder *b, const struct writer_field *field,
 		     size_t i)
 {
 	struct schema *s = b->schema;
@@ -135,7 +136,7 @@ void schema_place_names(struct schema *s, uint64_t off)
 	}
 }
 
-static int add_field(struct builder *b, const struct writer_field *field,
+static int add_field(struct schema_builder *b, const struct writer_field *field,
 		     size_t i)
 {
 	struct field *f = &b->schema->fields[i];
@@ -183,7 +184,7 @@ static void lay_out(struct schema *s)
 int schema_init(struct schema *s, const struct writer_field *fields,
 		size_t num_fields, const char *path, struct log *log)
 {
-	struct builder b = { s, path, log };
+	struct schema_builder b = { s, path, log };
 	int r = 0;
 
 	*s = (struct schema){ .num_fields = num_fields };

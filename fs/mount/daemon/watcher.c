@@ -40,14 +40,14 @@ enum request_kind {
 	WATCH_REQUESTS,
 };
 
-struct request {
+struct watcher_request {
 	uint8_t kind;
 	uint8_t value;
 	char text[TEXT_MAX];
 };
 
 /* A message of an error number, and perhaps of a descriptor. */
-struct answer {
+struct watcher_answer {
 	int32_t error;
 	struct iovec iov;
 	struct msghdr message;
@@ -57,7 +57,7 @@ struct answer {
 	} control;
 };
 
-static void answer_init(struct answer *a)
+static void answer_init(struct watcher_answer *a)
 {
 	memset(a, 0, sizeof(*a));
 	a->iov = (struct iovec){ &a->error, sizeof(a->error) };
@@ -79,7 +79,7 @@ struct duties {
 /* `fd`: -1 for none. */
 static void send_answer(int error, int fd)
 {
-	struct answer a;
+	struct watcher_answer a;
 
 	answer_init(&a);
 	a.error = error;
@@ -96,13 +96,13 @@ static void send_answer(int error, int fd)
 		return;
 }
 
-static void on_mounting(struct duties *d, const struct request *q)
+static void on_mounting(struct duties *d, const struct watcher_request *q)
 {
 	d->is_mounted = d->mountpoint != NULL;
 	d->made = q->value;
 }
 
-static void on_syslog(struct duties *d, const struct request *q)
+static void on_syslog(struct duties *d, const struct watcher_request *q)
 {
 	(void)d;
 	syslog(LOG_PRI(q->value), "%s", q->text);
@@ -121,13 +121,13 @@ static int unmount(struct duties *d)
 	return r;
 }
 
-static void on_unmount(struct duties *d, const struct request *q)
+static void on_unmount(struct duties *d, const struct watcher_request *q)
 {
 	(void)q;
 	send_answer(-unmount(d), -1);
 }
 
-static void on_open_log(struct duties *d, const struct request *q)
+static void on_open_log(struct duties *d, const struct watcher_request *q)
 {
 	cleanup_fd int fd = d->log ? log_file_open(d->log) : -EBADF;
 
@@ -136,7 +136,7 @@ static void on_open_log(struct duties *d, const struct request *q)
 }
 
 /* A thread's ID leads to that thread. */
-static void on_open_status(struct duties *d, const struct request *q)
+static void on_open_status(struct duties *d, const struct watcher_request *q)
 {
 	cleanup_fd int fd = -1;
 	char path[64];
@@ -147,8 +147,8 @@ static void on_open_status(struct duties *d, const struct request *q)
 	send_answer(fd >= 0 ? 0 : errno, fd);
 }
 
-static void (*const handlers[WATCH_REQUESTS])(struct duties *d,
-					      const struct request *q) = {
+static void (*const handlers[WATCH_REQUESTS])(
+	struct duties *d, const struct watcher_request *q) = {
 	[WATCH_MOUNTING] = on_mounting,	      [WATCH_SYSLOG] = on_syslog,
 	[WATCH_UNMOUNT] = on_unmount,	      [WATCH_OPEN_LOG] = on_open_log,
 	[WATCH_OPEN_STATUS] = on_open_status,
@@ -157,7 +157,7 @@ static void (*const handlers[WATCH_REQUESTS])(struct duties *d,
 /* Serves requests until the daemon ends. */
 static void serve_requests(struct duties *d)
 {
-	struct request q;
+	struct watcher_request q;
 	ssize_t got;
 
 	for (;;) {
@@ -247,9 +247,9 @@ int watcher_start(struct watcher *w, const char *mountpoint, const char *log)
 static int send_request(const struct watcher *w, enum request_kind kind,
 			uint8_t value, const char *text, int flags)
 {
-	struct request q = { .kind = (uint8_t)kind, .value = value };
+	struct watcher_request q = { .kind = (uint8_t)kind, .value = value };
 	int n = snprintf(q.text, sizeof(q.text), "%s", text);
-	struct iovec iov = { &q, offsetof(struct request, text) };
+	struct iovec iov = { &q, offsetof(struct watcher_request, text) };
 	const struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	if (n >= TEXT_MAX)
@@ -262,7 +262,7 @@ static int send_request(const struct watcher *w, enum request_kind kind,
 /* Returns a descriptor, 0 or -errno. */
 static int receive_answer(struct watcher *w)
 {
-	struct answer a;
+	struct watcher_answer a;
 	ssize_t got;
 	int fd = 0;
 

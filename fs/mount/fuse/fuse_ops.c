@@ -45,11 +45,11 @@ static void do_init(void *userdata, struct fuse_conn_info *conn)
 
 /* --- requests that come through libfuse --- */
 
-static struct request request_of(fuse_req_t req)
+static struct fuse_request request_of(fuse_req_t req)
 {
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
 
-	return (struct request){
+	return (struct fuse_request){
 		.ops = fuse_req_userdata(req),
 		.fuse = req,
 		.uid = ctx->uid,
@@ -60,14 +60,14 @@ static struct request request_of(fuse_req_t req)
 
 static void do_statfs(fuse_req_t req, fuse_ino_t ino)
 {
-	const struct request q = request_of(req);
+	const struct fuse_request q = request_of(req);
 
 	op_statfs(&q, ino);
 }
 
 static void do_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	const struct request q = request_of(req);
+	const struct fuse_request q = request_of(req);
 
 	op_lookup(&q, parent, name);
 }
@@ -75,7 +75,7 @@ static void do_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 static void do_getattr(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
-	const struct request q = request_of(req);
+	const struct fuse_request q = request_of(req);
 
 	(void)fi;
 	op_getattr(&q, ino);
@@ -83,7 +83,7 @@ static void do_getattr(fuse_req_t req, fuse_ino_t ino,
 
 static void do_readlink(fuse_req_t req, fuse_ino_t ino)
 {
-	const struct request q = request_of(req);
+	const struct fuse_request q = request_of(req);
 
 	op_readlink(&q, ino);
 }
@@ -91,14 +91,14 @@ static void do_readlink(fuse_req_t req, fuse_ino_t ino)
 static void do_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
 			size_t size)
 {
-	const struct request q = request_of(req);
+	const struct fuse_request q = request_of(req);
 
 	op_getxattr(&q, ino, name, size);
 }
 
 static void do_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-	const struct request q = request_of(req);
+	const struct fuse_request q = request_of(req);
 
 	op_listxattr(&q, ino, size);
 }
@@ -106,7 +106,7 @@ static void do_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 static void do_opendir(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
-	const struct request q = request_of(req);
+	const struct fuse_request q = request_of(req);
 
 	op_opendir(&q, ino, fi);
 }
@@ -114,7 +114,7 @@ static void do_opendir(fuse_req_t req, fuse_ino_t ino,
 static void do_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		       struct fuse_file_info *fi)
 {
-	const struct request q = request_of(req);
+	const struct fuse_request q = request_of(req);
 
 	(void)fi;
 	op_readdir(&q, ino, size, off);
@@ -123,7 +123,7 @@ static void do_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 static void do_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size,
 			   off_t off, struct fuse_file_info *fi)
 {
-	const struct request q = request_of(req);
+	const struct fuse_request q = request_of(req);
 
 	(void)fi;
 	op_readdirplus(&q, ino, size, off);
@@ -131,7 +131,7 @@ static void do_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size,
 
 static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	const struct request q = request_of(req);
+	const struct fuse_request q = request_of(req);
 
 	op_open(&q, ino, fi);
 }
@@ -139,7 +139,7 @@ static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void do_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
-	const struct request q = request_of(req);
+	const struct fuse_request q = request_of(req);
 
 	op_read(&q, ino, size, off, fi);
 }
@@ -147,7 +147,7 @@ static void do_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 static void do_release(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
-	const struct request q = request_of(req);
+	const struct fuse_request q = request_of(req);
 
 	op_release(&q, ino, fi);
 }

@@ -35,7 +35,7 @@ static const double for_long = 365 * 24 * 3600.0;
 static const double for_now = 1;
 
 /* A thread's memory for replies. It only grows. */
-struct scratch {
+struct operations_scratch {
 	struct budget *budget;
 	size_t size;
 	char bytes[];
@@ -43,7 +43,7 @@ struct scratch {
 
 void scratch_free(void *arg)
 {
-	struct scratch *s = arg;
+	struct operations_scratch *s = arg;
 
 	if (!s)
 		return;
@@ -54,7 +54,7 @@ void scratch_free(void *arg)
 /* Returns the calling thread's memory; NULL: there is none. */
 static char *scratch_of(struct fuse_ops *ops, size_t size)
 {
-	struct scratch *s = pthread_getspecific(ops->scratch);
+	struct operations_scratch *s = pthread_getspecific(ops->scratch);
 
 	if (s && s->size >= size)
 		return s->bytes;
@@ -74,7 +74,7 @@ static char *scratch_of(struct fuse_ops *ops, size_t size)
 }
 
 /* Returns memory for a reply of `size` bytes; NULL: there is none. */
-static char *room_for(const struct request *q, size_t size)
+static char *room_for(const struct fuse_request *q, size_t size)
 {
 	char *room = request_room(q, size);
 
@@ -105,7 +105,7 @@ static void fill_entry(struct ns *ns, const struct ns_entry *entry,
 /* Returns the process that made a request, with its groups from /proc, or
    without groups if that fails. The sandbox forbids /proc; therefore the
    watcher opens the file. */
-static struct peer caller_of(const struct request *q)
+static struct peer caller_of(const struct fuse_request *q)
 {
 	struct peer caller = { .pid = q->pid, .uid = q->uid, .gid = q->gid };
 	cleanup_fd int status = -1;
@@ -130,7 +130,7 @@ static bool may_read(const struct ns *ns, const struct peer *caller,
 /* Any user may call statfs(2). Therefore the reply contains only data that this
    user may read: of the dataset with this inode, or of all datasets below the
    root. */
-void op_statfs(const struct request *q, uint64_t ino)
+void op_statfs(const struct fuse_request *q, uint64_t ino)
 {
 	const struct ns *ns = q->ops->ns;
 	const struct peer caller = caller_of(q);
@@ -165,14 +165,14 @@ static bool is_mixed_root(const struct ns *ns, uint64_t ino)
 	return ino == FUSE_ROOT_ID && ns_is_mixed(ns);
 }
 
-bool op_is_at_hand(const struct request *q, uint64_t ino)
+bool op_is_at_hand(const struct fuse_request *q, uint64_t ino)
 {
 	const struct ns_object object = ns_object(ino);
 
 	return ns_is_at_hand(q->ops->ns, &object);
 }
 
-bool op_lists_at_once(const struct request *q, uint64_t ino)
+bool op_lists_at_once(const struct fuse_request *q, uint64_t ino)
 {
 	return op_is_at_hand(q, ino) && !is_mixed_root(q->ops->ns, ino);
 }
@@ -186,7 +186,7 @@ bool op_releases_at_once(const struct fuse_file_info *fi)
 
 /* --- names and attributes --- */
 
-void op_lookup(const struct request *q, uint64_t parent, const char *name)
+void op_lookup(const struct fuse_request *q, uint64_t parent, const char *name)
 {
 	struct ns *ns = q->ops->ns;
 	const struct ns_object dir = ns_object(parent);
@@ -204,7 +204,7 @@ void op_lookup(const struct request *q, uint64_t parent, const char *name)
 		reply_entry(q, &param);
 }
 
-void op_getattr(const struct request *q, uint64_t ino)
+void op_getattr(const struct fuse_request *q, uint64_t ino)
 {
 	struct ns *ns = q->ops->ns;
 	const struct ns_object object = ns_object(ino);
@@ -220,7 +220,7 @@ void op_getattr(const struct request *q, uint64_t ino)
 	reply_attr(q, &st, timeout_of(&entry));
 }
 
-void op_readlink(const struct request *q, uint64_t ino)
+void op_readlink(const struct fuse_request *q, uint64_t ino)
 {
 	const struct ns_object object = ns_object(ino);
 	char target[SPEC_TEXT_MAX];
@@ -235,7 +235,7 @@ void op_readlink(const struct request *q, uint64_t ino)
 /* --- extended attributes --- */
 
 /* `size` is the size of the caller's buffer; 0 requests the size needed. */
-static void reply_xattr(const struct request *q, int r, const char *text,
+static void reply_xattr(const struct fuse_request *q, int r, const char *text,
 			size_t need, size_t size)
 {
 	if (r)
@@ -248,7 +248,7 @@ static void reply_xattr(const struct request *q, int r, const char *text,
 		reply_bytes(q, text, need);
 }
 
-void op_getxattr(const struct request *q, uint64_t ino, const char *name,
+void op_getxattr(const struct fuse_request *q, uint64_t ino, const char *name,
 		 size_t size)
 {
 	const struct ns_object object = ns_object(ino);
@@ -259,7 +259,7 @@ void op_getxattr(const struct request *q, uint64_t ino, const char *name,
 	reply_xattr(q, r, text, need, size);
 }
 
-void op_listxattr(const struct request *q, uint64_t ino, size_t size)
+void op_listxattr(const struct fuse_request *q, uint64_t ino, size_t size)
 {
 	const struct ns_object object = ns_object(ino);
 	char text[NS_XATTR_MAX];
@@ -273,7 +273,7 @@ void op_listxattr(const struct request *q, uint64_t ino, size_t size)
 
 /* A part of a listing, which fits into one reply. */
 struct dirents {
-	const struct request *q;
+	const struct fuse_request *q;
 	struct ns *ns;
 	char *buf;
 	size_t size;
@@ -367,7 +367,7 @@ static void reply_dirents(struct dirents *d, uint64_t ino, off_t off)
  * FUSE_CAP_NO_OPENDIR_SUPPORT stops asking for this mount and caches all; an
  * older one would report a failure.
  */
-void op_opendir(const struct request *q, uint64_t ino,
+void op_opendir(const struct fuse_request *q, uint64_t ino,
 		struct fuse_file_info *fi)
 {
 	if (q->ops->no_opendir) {
@@ -379,7 +379,8 @@ void op_opendir(const struct request *q, uint64_t ino,
 	reply_open(q, fi);
 }
 
-void op_readdir(const struct request *q, uint64_t ino, size_t size, off_t off)
+void op_readdir(const struct fuse_request *q, uint64_t ino, size_t size,
+		off_t off)
 {
 	reply_dirents(&(struct dirents){ .q = q,
 					 .ns = q->ops->ns,
@@ -388,7 +389,7 @@ void op_readdir(const struct request *q, uint64_t ino, size_t size, off_t off)
 		      ino, off);
 }
 
-void op_readdirplus(const struct request *q, uint64_t ino, size_t size,
+void op_readdirplus(const struct fuse_request *q, uint64_t ino, size_t size,
 		    off_t off)
 {
 	reply_dirents(&(struct dirents){ .q = q,
@@ -412,7 +413,7 @@ static void forget_size(const struct fuse_ops *ops, const struct open_file *f)
 }
 
 /* Counts a reader that is not a loader by its session. */
-static void note_reader(const struct request *q,
+static void note_reader(const struct fuse_request *q,
 			const struct fuse_file_info *fi, struct open_file *f)
 {
 	const struct ns_object object = ns_object(f->ino);
@@ -428,7 +429,7 @@ static void note_reader(const struct request *q,
  * Opening a value reads nothing and keeps nothing, because the kernel may have
  * its pages. Reads find it by its inode number.
  */
-static bool open_value(const struct request *q, uint64_t ino,
+static bool open_value(const struct fuse_request *q, uint64_t ino,
 		       struct fuse_file_info *fi)
 {
 	const struct ns_object object = ns_object(ino);
@@ -440,7 +441,7 @@ static bool open_value(const struct request *q, uint64_t ino,
 	return true;
 }
 
-static void reply_opened(const struct request *q, struct open_file *f,
+static void reply_opened(const struct fuse_request *q, struct open_file *f,
 			 struct fuse_file_info *fi)
 {
 	struct fuse_ops *ops = q->ops;
@@ -460,7 +461,8 @@ static void reply_opened(const struct request *q, struct open_file *f,
 		open_file_close(&ops->files, f);
 }
 
-void op_open(const struct request *q, uint64_t ino, struct fuse_file_info *fi)
+void op_open(const struct fuse_request *q, uint64_t ino,
+	     struct fuse_file_info *fi)
 {
 	struct open_file *f;
 	int r;
@@ -474,7 +476,7 @@ void op_open(const struct request *q, uint64_t ino, struct fuse_file_info *fi)
 		reply_opened(q, f, fi);
 }
 
-bool op_open_at_once(const struct request *q, uint64_t ino,
+bool op_open_at_once(const struct fuse_request *q, uint64_t ino,
 		     struct fuse_file_info *fi)
 {
 	struct open_file *f;
@@ -499,7 +501,7 @@ static void drop_batch(struct fuse_ops *ops, uint64_t ino)
 		inval_push(ops->inval, ns_ino(&directory), name);
 }
 
-void op_release(const struct request *q, uint64_t ino,
+void op_release(const struct fuse_request *q, uint64_t ino,
 		const struct fuse_file_info *fi)
 {
 	struct fuse_ops *ops = q->ops;
@@ -519,8 +521,8 @@ void op_release(const struct request *q, uint64_t ino,
 }
 
 /* Reads from the slot, which all readers of the batch share. */
-static void read_slot(const struct request *q, struct open_file *f, size_t size,
-		      uint64_t off)
+static void read_slot(const struct fuse_request *q, struct open_file *f,
+		      size_t size, uint64_t off)
 {
 	struct batch *batch = (struct batch *)f->file.vfile;
 	struct slot *slot = NULL;
@@ -550,7 +552,7 @@ static void read_slot(const struct request *q, struct open_file *f, size_t size,
 	slot_put(&slot);
 }
 
-static void read_vfile(const struct request *q, const struct vfile *vfile,
+static void read_vfile(const struct fuse_request *q, const struct vfile *vfile,
 		       size_t size, uint64_t off)
 {
 	char *buf = room_for(q, size);
@@ -563,7 +565,7 @@ static void read_vfile(const struct request *q, const struct vfile *vfile,
 		reply_bytes(q, buf, (size_t)got);
 }
 
-static void read_value(const struct request *q, uint64_t ino, size_t size,
+static void read_value(const struct fuse_request *q, uint64_t ino, size_t size,
 		       uint64_t off)
 {
 	const struct ns_object object = ns_object(ino);
@@ -579,7 +581,7 @@ static void read_value(const struct request *q, uint64_t ino, size_t size,
 }
 
 /* Replies, unless the bytes are not in memory. */
-static bool read_cached(const struct request *q, const struct vfile *vfile,
+static bool read_cached(const struct fuse_request *q, const struct vfile *vfile,
 			size_t size, uint64_t off)
 {
 	char *room = request_room(q, size);
@@ -591,7 +593,7 @@ static bool read_cached(const struct request *q, const struct vfile *vfile,
 	return true;
 }
 
-static bool read_value_at_once(const struct request *q, uint64_t ino,
+static bool read_value_at_once(const struct fuse_request *q, uint64_t ino,
 			       size_t size, uint64_t off)
 {
 	const struct ns_object object = ns_object(ino);
@@ -606,7 +608,7 @@ static bool read_value_at_once(const struct request *q, uint64_t ino,
 	return is_done;
 }
 
-bool op_read_at_once(const struct request *q, uint64_t ino, size_t size,
+bool op_read_at_once(const struct fuse_request *q, uint64_t ino, size_t size,
 		     off_t off, const struct fuse_file_info *fi)
 {
 	const struct open_file *f = file_of(fi);
@@ -617,7 +619,7 @@ bool op_read_at_once(const struct request *q, uint64_t ino, size_t size,
 	       read_cached(q, f->file.vfile, size, (uint64_t)off);
 }
 
-void op_read(const struct request *q, uint64_t ino, size_t size, off_t off,
+void op_read(const struct fuse_request *q, uint64_t ino, size_t size, off_t off,
 	     const struct fuse_file_info *fi)
 {
 	struct open_file *f = file_of(fi);

@@ -40,34 +40,36 @@ struct fuse_ops {
 /* Frees a thread's memory for replies, the value of fuse_ops.scratch. */
 void scratch_free(void *arg);
 
-void op_statfs(const struct request *q, uint64_t ino);
-void op_lookup(const struct request *q, uint64_t parent, const char *name);
-void op_getattr(const struct request *q, uint64_t ino);
-void op_readlink(const struct request *q, uint64_t ino);
-void op_getxattr(const struct request *q, uint64_t ino, const char *name,
+void op_statfs(const struct fuse_request *q, uint64_t ino);
+void op_lookup(const struct fuse_request *q, uint64_t parent, const char *name);
+void op_getattr(const struct fuse_request *q, uint64_t ino);
+void op_readlink(const struct fuse_request *q, uint64_t ino);
+void op_getxattr(const struct fuse_request *q, uint64_t ino, const char *name,
 		 size_t size);
-void op_listxattr(const struct request *q, uint64_t ino, size_t size);
-void op_opendir(const struct request *q, uint64_t ino,
+void op_listxattr(const struct fuse_request *q, uint64_t ino, size_t size);
+void op_opendir(const struct fuse_request *q, uint64_t ino,
 		struct fuse_file_info *fi);
-void op_readdir(const struct request *q, uint64_t ino, size_t size, off_t off);
-void op_readdirplus(const struct request *q, uint64_t ino, size_t size,
+void op_readdir(const struct fuse_request *q, uint64_t ino, size_t size,
+		off_t off);
+void op_readdirplus(const struct fuse_request *q, uint64_t ino, size_t size,
 		    off_t off);
-void op_open(const struct request *q, uint64_t ino, struct fuse_file_info *fi);
-void op_read(const struct request *q, uint64_t ino, size_t size, off_t off,
+void op_open(const struct fuse_request *q, uint64_t ino,
+	     struct fuse_file_info *fi);
+void op_read(const struct fuse_request *q, uint64_t ino, size_t size, off_t off,
 	     const struct fuse_file_info *fi);
-void op_release(const struct request *q, uint64_t ino,
+void op_release(const struct fuse_request *q, uint64_t ino,
 		const struct fuse_file_info *fi);
 
 /* Returns whether the operations on an object, other than those below, answer
    from memory. */
-bool op_is_at_hand(const struct request *q, uint64_t ino);
-bool op_lists_at_once(const struct request *q, uint64_t ino);
+bool op_is_at_hand(const struct fuse_request *q, uint64_t ino);
+bool op_lists_at_once(const struct fuse_request *q, uint64_t ino);
 bool op_releases_at_once(const struct fuse_file_info *fi);
 /* Do the operation of a request that came out of a ring, unless it has to wait.
    False: there is no reply yet. */
-bool op_open_at_once(const struct request *q, uint64_t ino,
+bool op_open_at_once(const struct fuse_request *q, uint64_t ino,
 		     struct fuse_file_info *fi);
-bool op_read_at_once(const struct request *q, uint64_t ino, size_t size,
+bool op_read_at_once(const struct fuse_request *q, uint64_t ino, size_t size,
 		     off_t off, const struct fuse_file_info *fi);
 
 #endif

@@ -13,7 +13,7 @@
 
 /* --- replies in the kernel's form --- */
 
-static void reply_struct(const struct request *q, const void *bytes,
+static void reply_struct(const struct fuse_request *q, const void *bytes,
 			 size_t size)
 {
 	memcpy(q->ring->payload, bytes, size);
@@ -41,7 +41,7 @@ static struct fuse_attr attr_of(const struct stat *st)
 	};
 }
 
-void reply_error(const struct request *q, int r)
+void reply_error(const struct fuse_request *q, int r)
 {
 	const int error = r == -BETON_ECORRUPT ? EIO : -r;
 
@@ -51,12 +51,12 @@ void reply_error(const struct request *q, int r)
 		uring_reply(q->ring, -error, 0);
 }
 
-void reply_done(const struct request *q)
+void reply_done(const struct fuse_request *q)
 {
 	reply_error(q, 0);
 }
 
-void reply_entry(const struct request *q, const struct fuse_entry_param *e)
+void reply_entry(const struct fuse_request *q, const struct fuse_entry_param *e)
 {
 	const struct fuse_entry_out out = {
 		.nodeid = e->ino,
@@ -72,7 +72,8 @@ void reply_entry(const struct request *q, const struct fuse_entry_param *e)
 		reply_struct(q, &out, sizeof(out));
 }
 
-void reply_attr(const struct request *q, const struct stat *st, double timeout)
+void reply_attr(const struct fuse_request *q, const struct stat *st,
+		double timeout)
 {
 	const struct fuse_attr_out out = {
 		.attr_valid = (uint64_t)timeout,
@@ -85,7 +86,7 @@ void reply_attr(const struct request *q, const struct stat *st, double timeout)
 		reply_struct(q, &out, sizeof(out));
 }
 
-void reply_readlink(const struct request *q, const char *target)
+void reply_readlink(const struct fuse_request *q, const char *target)
 {
 	if (q->fuse)
 		fuse_reply_readlink(q->fuse, target);
@@ -93,7 +94,7 @@ void reply_readlink(const struct request *q, const char *target)
 		reply_bytes(q, target, strlen(target));
 }
 
-void reply_statfs(const struct request *q, const struct statvfs *st)
+void reply_statfs(const struct fuse_request *q, const struct statvfs *st)
 {
 	const struct fuse_statfs_out out = {
 		.st = {
@@ -114,7 +115,7 @@ void reply_statfs(const struct request *q, const struct statvfs *st)
 		reply_struct(q, &out, sizeof(out));
 }
 
-void reply_xattr_size(const struct request *q, size_t size)
+void reply_xattr_size(const struct fuse_request *q, size_t size)
 {
 	const struct fuse_getxattr_out out = { .size = (uint32_t)size };
 
@@ -124,7 +125,7 @@ void reply_xattr_size(const struct request *q, size_t size)
 		reply_struct(q, &out, sizeof(out));
 }
 
-void reply_bytes(const struct request *q, const void *bytes, size_t size)
+void reply_bytes(const struct fuse_request *q, const void *bytes, size_t size)
 {
 	if (q->fuse) {
 		fuse_reply_buf(q->fuse, bytes, size);
@@ -139,7 +140,7 @@ void reply_bytes(const struct request *q, const void *bytes, size_t size)
 	uring_reply(q->ring, 0, size);
 }
 
-bool reply_open(const struct request *q, const struct fuse_file_info *fi)
+bool reply_open(const struct fuse_request *q, const struct fuse_file_info *fi)
 {
 	const struct fuse_open_out out = {
 		.fh = fi->fh,
@@ -154,7 +155,7 @@ bool reply_open(const struct request *q, const struct fuse_file_info *fi)
 	return true;
 }
 
-char *request_room(const struct request *q, size_t size)
+char *request_room(const struct fuse_request *q, size_t size)
 {
 	return q->ring && size <= uring_reply_max(q->ring) ? q->ring->payload
 							   : NULL;

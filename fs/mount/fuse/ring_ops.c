@@ -13,7 +13,7 @@
 
 /* A request: its arguments are in the entry until the reply. */
 struct decoded {
-	struct request request;
+	struct fuse_request request;
 	uint32_t opcode;
 	uint64_t ino;
 	const void *op;	  /* of a struct that depends on the opcode */
@@ -203,7 +203,7 @@ static bool is_denied(const struct ring_ops *r, const struct decoded *d)
 /* Returns false if the request may have to wait; then there is no reply yet. */
 static bool run_at_once(const struct decoded *d)
 {
-	const struct request *q = &d->request;
+	const struct fuse_request *q = &d->request;
 	const struct fuse_read_in *in = d->op;
 	struct fuse_file_info fi;
 

@@ -34,14 +34,14 @@ enum {
 /* --- groups --- */
 
 /* The column that one group reads. */
-struct column {
+struct by_column {
 	struct dataset *ds;
 	uint32_t field;
 };
 
 static int make_group(const void *arg, void **thing, uint64_t *bytes)
 {
-	const struct column *column = arg;
+	const struct by_column *column = arg;
 	struct group *group;
 	int r = group_open(column->ds, column->field, &group);
 
@@ -68,7 +68,7 @@ static uint64_t group_key(const struct ns_object *dir)
 static int group_get(struct ns *ns, const struct ns_object *dir,
 		     const struct group **out)
 {
-	const struct column column = { ns_dataset(ns, dir), dir->part };
+	const struct by_column column = { ns_dataset(ns, dir), dir->part };
 	void *thing;
 	int r = memo_get(ns->groups, group_key(dir), &column, &thing);
 
@@ -99,7 +99,7 @@ static int group_get_value(struct ns *ns, const struct ns_object *dir,
 
 static uint64_t need_for_group(const void *arg)
 {
-	return group_need(((const struct column *)arg)->ds);
+	return group_need(((const struct by_column *)arg)->ds);
 }
 
 static bool reclaim_groups(void *arg, uint64_t bytes)
@@ -173,15 +173,15 @@ static int value_lookup(struct ns *ns, const struct ns_object *dir,
 }
 
 /* The records of the last read. */
-struct window {
+struct by_window {
 	uint8_t *records;
 	uint64_t first;
 	uint64_t n;
 	uint64_t n_max;
 };
 
-static int window_record(struct dataset *ds, struct window *w, uint64_t sample,
-			 const uint8_t **out)
+static int window_record(struct dataset *ds, struct by_window *w,
+			 uint64_t sample, const uint8_t **out)
 {
 	int r;
 
@@ -215,7 +215,7 @@ static void prefetch_samples(struct dataset *ds, const uint32_t *samples,
 /* Lists samples of a directory. `w` has no memory if names need no records. */
 static int list_samples(struct ns *ns, const struct ns_object *dir,
 			const struct ns_listing *listing,
-			const struct group *group, struct window *w)
+			const struct group *group, struct by_window *w)
 {
 	struct dataset *ds = ns_dataset(ns, dir);
 	uint32_t shown = shown_field(&ds->format);
@@ -250,7 +250,7 @@ static int value_list(struct ns *ns, const struct ns_object *dir,
 	const struct format *f = &ns_dataset(ns, dir)->format;
 	bool needs = listing->with_attr ||
 		     field_is_image(&f->fields[shown_field(f)]);
-	struct window w = {
+	struct by_window w = {
 		.n_max = max_u64(1, WINDOW_BYTES / f->itemsize),
 	};
 	cleanup_free uint8_t *records =

@@ -26,14 +26,14 @@ static struct ns_object in_shards(struct ns *ns, const struct ns_object *object)
 /* --- layouts --- */
 
 /* The samples of one shard. */
-struct place {
+struct shards_place {
 	struct dataset *ds;
 	uint64_t index;
 };
 
 static int make_shard(const void *arg, void **thing, uint64_t *bytes)
 {
-	const struct place *place = arg;
+	const struct shards_place *place = arg;
 	struct shard *shard;
 	int r = shard_open(place->ds, place->index, &shard);
 
@@ -52,7 +52,8 @@ static void free_shard(void *thing)
 static int shard_get(struct ns *ns, const struct ns_object *object,
 		     const struct shard **out)
 {
-	const struct place place = { ns_dataset(ns, object), object->index };
+	const struct shards_place place = { ns_dataset(ns, object),
+					    object->index };
 	void *thing;
 	int r = memo_get(ns->shards, ns_ino(object), &place, &thing);
 
@@ -64,7 +65,7 @@ static int shard_get(struct ns *ns, const struct ns_object *object,
 
 static uint64_t need_for_shard(const void *arg)
 {
-	return shard_need(((const struct place *)arg)->ds);
+	return shard_need(((const struct shards_place *)arg)->ds);
 }
 
 static bool reclaim_shards(void *arg, uint64_t bytes)

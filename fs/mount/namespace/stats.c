@@ -70,7 +70,7 @@ struct stage_facts {
 enum { STAGES = ENGINE_STAGES + 1 };
 
 /* All figures of one report, read at one time. */
-struct facts {
+struct stats_facts {
 	bool is_whole; /* of the whole mount; otherwise the engine's are 0 */
 	uint64_t one;
 	const char *mode; /* of the cache */
@@ -95,7 +95,7 @@ struct facts {
 
 /* --- the figures --- */
 
-#define OF(member) offsetof(struct facts, member)
+#define OF(member) offsetof(struct stats_facts, member)
 static const struct metric uptime[] = {
 	{ NULL, "uptime_seconds", "seconds", GAUGE, OF(uptime_s),
 	  "Time since the mount began to answer." },
@@ -103,7 +103,7 @@ static const struct metric uptime[] = {
 #undef OF
 
 /* Figures that a mount counts for all its datasets together. */
-#define OF(member) offsetof(struct facts, member)
+#define OF(member) offsetof(struct stats_facts, member)
 static const struct metric totals[] = {
 	{ "cache.limit", "cache_limit_bytes", "bytes", GAUGE,
 	  OF(engine.cache.limit), "Memory that the page cache may take." },
@@ -196,7 +196,7 @@ static const struct metric totals[] = {
 };
 #undef OF
 
-#define OF(member) offsetof(struct facts, member)
+#define OF(member) offsetof(struct stats_facts, member)
 /* A gauge: the Prometheus text format, which scrapers still read, has no info
    type. */
 static const struct metric build[] = {
@@ -396,7 +396,7 @@ static double ratio(uint64_t a, uint64_t b)
 	return b ? (double)a / (double)b : 0;
 }
 
-static void facts_free(struct facts *f)
+static void facts_free(struct stats_facts *f)
 {
 	for (size_t i = 0; i < STREAMS_MAX; i++)
 		free(f->streams[i].dataset);
@@ -408,7 +408,8 @@ static void facts_free(struct facts *f)
 }
 
 static int look_at_streams(const struct stats *stats,
-			   const struct stats_subject *subject, struct facts *f)
+			   const struct stats_subject *subject,
+			   struct stats_facts *f)
 {
 	cleanup_free struct plan_reader *readers =
 		calloc(STREAMS_MAX, sizeof(*readers));
@@ -465,7 +466,7 @@ static void describe_network(struct network_facts *to, const struct dataset *ds,
 
 static int look_at_networks(const struct stats *stats,
 			    const struct stats_subject *subject,
-			    struct facts *f)
+			    struct stats_facts *f)
 {
 	struct source_net_stats s;
 	struct network_facts *to;
@@ -536,7 +537,8 @@ static void describe_stage(struct stage_facts *s, size_t stage)
 }
 
 static void look_at_stages(const struct stats *stats,
-			   const struct stats_subject *subject, struct facts *f)
+			   const struct stats_subject *subject,
+			   struct stats_facts *f)
 {
 	struct stage_facts *s = f->stages;
 
@@ -556,7 +558,7 @@ static void look_at_stages(const struct stats *stats,
 }
 
 /* Figures that are counted for all datasets together. */
-static void look_at_engine(const struct stats *stats, struct facts *f)
+static void look_at_engine(const struct stats *stats, struct stats_facts *f)
 {
 	engine_stats(stats->engine, &f->engine);
 	f->amplification = ratio(f->engine.cache.read_bytes,
@@ -566,7 +568,7 @@ static void look_at_engine(const struct stats *stats, struct facts *f)
 		f->budget_used += f->budget.used[i];
 }
 
-static void look_at_rings(const struct stats *stats, struct facts *f)
+static void look_at_rings(const struct stats *stats, struct stats_facts *f)
 {
 	const char *why;
 
@@ -581,9 +583,9 @@ static void look_at_rings(const struct stats *stats, struct facts *f)
 }
 
 static int look(const struct stats *stats, const struct stats_subject *subject,
-		struct facts **out)
+		struct stats_facts **out)
 {
-	struct facts *f = calloc(1, sizeof(*f));
+	struct stats_facts *f = calloc(1, sizeof(*f));
 	struct jobs_count ways[JOBS_WAYS];
 	int r;
 
@@ -667,7 +669,7 @@ static json_t *with(json_t *object, const struct metric *rows, size_t n,
 	return NULL;
 }
 
-static json_t *json_of_ways(const struct facts *f)
+static json_t *json_of_ways(const struct stats_facts *f)
 {
 	json_t *all = json_object();
 
@@ -678,7 +680,7 @@ static json_t *json_of_ways(const struct facts *f)
 	return all;
 }
 
-static json_t *json_of_stages(const struct facts *f)
+static json_t *json_of_stages(const struct stats_facts *f)
 {
 	json_t *all = json_object();
 
@@ -689,7 +691,7 @@ static json_t *json_of_stages(const struct facts *f)
 	return all;
 }
 
-static json_t *json_of_streams(const struct facts *f)
+static json_t *json_of_streams(const struct stats_facts *f)
 {
 	json_t *all = json_array();
 
@@ -704,7 +706,7 @@ static json_t *json_of_streams(const struct facts *f)
 	return all;
 }
 
-static json_t *json_of_networks(const struct facts *f)
+static json_t *json_of_networks(const struct stats_facts *f)
 {
 	json_t *all = json_array();
 
@@ -741,7 +743,7 @@ static json_t *json_of_job(const struct ranks *ranks,
 	return o;
 }
 
-static json_t *json_of_jobs(const struct facts *f)
+static json_t *json_of_jobs(const struct stats_facts *f)
 {
 	json_t *all = json_array();
 
@@ -763,7 +765,7 @@ static int text_of(json_t *json, char **out)
 int stats_json(const struct stats *stats, const struct stats_subject *subject,
 	       char **out)
 {
-	struct facts *f;
+	struct stats_facts *f;
 	json_t *o;
 	int r = look(stats, subject, &f);
 
@@ -817,7 +819,8 @@ static void total_labels(FILE *out, const void *thing)
 static void build_labels(FILE *out, const void *thing)
 {
 	openmetrics_label(out, "version", beton_version());
-	openmetrics_label(out, "cache", ((const struct facts *)thing)->mode);
+	openmetrics_label(out, "cache",
+			  ((const struct stats_facts *)thing)->mode);
 }
 
 static void stage_labels(FILE *out, const void *thing)
@@ -882,7 +885,7 @@ static void add_stream(struct stream_facts *to, const struct stream_facts *from)
 
 /* Readers of one sampling spec have the same labels, for example after a
    restart of a job. */
-static void merge_streams(struct facts *f)
+static void merge_streams(struct stats_facts *f)
 {
 	struct stream_facts *s = f->streams;
 	size_t n = 0, k;
@@ -903,7 +906,8 @@ static void merge_streams(struct facts *f)
 
 #define ROWS(rows) rows, ARRAY_LEN(rows)
 
-static void put_all(FILE *out, const struct facts *f, const char *mountpoint)
+static void put_all(FILE *out, const struct stats_facts *f,
+		    const char *mountpoint)
 {
 	const struct openmetrics_family families[] = {
 		{ ROWS(build), f, sizeof(*f), 1, build_labels },
@@ -933,7 +937,7 @@ int stats_metrics(const struct stats *stats,
 {
 	cleanup_free char *mountpoint = utf8_of(stats->mountpoint);
 	char *text = NULL;
-	struct facts *f;
+	struct stats_facts *f;
 	size_t size;
 	FILE *file;
 	int r = mountpoint ? look(stats, subject, &f) : -ENOMEM;

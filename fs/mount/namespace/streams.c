@@ -25,49 +25,49 @@ enum { MORE_BYTES = 256 };
 enum { RANKS = 33 };
 
 /* The key of a name, which is unique. */
-struct key {
+struct streams_key {
 	uint64_t parent; /* number of a name, or of a dataset */
 	char own[SPEC_TEXT_MAX];
 };
 
 /* Guarded by names.lock, except for `named`, which does not change. */
-struct item {
+struct streams_item {
 	struct ns_named named; /* first: callers have a pointer to it */
 	UT_hash_handle by_key;
 	UT_hash_handle by_id;
-	struct item *prev, *next; /* in user.unused while refs is 0 */
-	struct user *user;
+	struct streams_item *prev, *next; /* in user.unused while refs is 0 */
+	struct streams_user *user;
 	unsigned refs;	  /* of callers and of children */
 	uint32_t charged; /* bytes of the budget */
 	struct spec spec; /* of a spec */
-	char key[];	  /* a struct key as long as it is used */
+	char key[];	  /* a struct streams_key as long as it is used */
 };
 
 /* A user and the user's names. */
-struct user {
+struct streams_user {
 	UT_hash_handle hh;
-	struct user *prev, *next; /* in names.ranks */
+	struct streams_user *prev, *next; /* in names.ranks */
 	uid_t uid;
 	unsigned items;
 	unsigned num_unused;
-	struct item *unused; /* the least recently used first */
+	struct streams_item *unused; /* the least recently used first */
 };
 
 struct ns_names {
 	struct budget *budget;
 	pthread_mutex_t lock; /* guards the members below */
-	struct item *by_key;
-	struct item *by_id;
-	struct user *by_uid;
+	struct streams_item *by_key;
+	struct streams_item *by_id;
+	struct streams_user *by_uid;
 	/* Users by the number of their unused names: 0, 1, 2-3, 4-7, ... */
-	struct user *ranks[RANKS];
+	struct streams_user *ranks[RANKS];
 	uint64_t last_id;
 	unsigned items;
 };
 
-static struct item *item_of(struct ns_named *named)
+static struct streams_item *item_of(struct ns_named *named)
 {
-	return (struct item *)named;
+	return (struct streams_item *)named;
 }
 
 static int level_of(const struct ns_named *named)
@@ -79,16 +79,17 @@ static int level_of(const struct ns_named *named)
 
 /* --- users; with the lock held --- */
 
-static struct user **rank_of(struct ns_names *names, const struct user *user)
+static struct streams_user **rank_of(struct ns_names *names,
+				     const struct streams_user *user)
 {
 	unsigned n = user->num_unused;
 
 	return &names->ranks[n ? RANKS - 1 - (unsigned)__builtin_clz(n) : 0];
 }
 
-static struct user *user_of(struct ns_names *names, uid_t uid)
+static struct streams_user *user_of(struct ns_names *names, uid_t uid)
 {
-	struct user *user;
+	struct streams_user *user;
 
 	HASH_FIND(hh, names->by_uid, &uid, sizeof(uid), user);
 	if (user)
@@ -107,7 +108,7 @@ static struct user *user_of(struct ns_names *names, uid_t uid)
 }
 
 /* Frees a user without names. */
-static void user_leave(struct ns_names *names, struct user *user)
+static void user_leave(struct ns_names *names, struct streams_user *user)
 {
 	if (user->items)
 		return;
@@ -116,7 +117,8 @@ static void user_leave(struct ns_names *names, struct user *user)
 	free(user);
 }
 
-static void count_unused(struct ns_names *names, struct user *user, int change)
+static void count_unused(struct ns_names *names, struct streams_user *user,
+			 int change)
 {
 	DL_DELETE(*rank_of(names, user), user);
 	user->num_unused += (unsigned)change;
@@ -125,7 +127,7 @@ static void count_unused(struct ns_names *names, struct user *user, int change)
 
 /* Returns the user with the most unused names, or with more than half as
    many. */
-static struct user *greediest(const struct ns_names *names)
+static struct streams_user *greediest(const struct ns_names *names)
 {
 	for (unsigned i = RANKS - 1; i > 0; i--) {
 		if (names->ranks[i])
@@ -136,19 +138,19 @@ static struct user *greediest(const struct ns_names *names)
 
 /* --- references; with the lock held --- */
 
-static void leave_unused(struct ns_names *names, struct item *item)
+static void leave_unused(struct ns_names *names, struct streams_item *item)
 {
 	DL_DELETE(item->user->unused, item);
 	count_unused(names, item->user, -1);
 }
 
-static void item_get(struct ns_names *names, struct item *item)
+static void item_get(struct ns_names *names, struct streams_item *item)
 {
 	if (!item->refs++)
 		leave_unused(names, item);
 }
 
-static void item_put(struct ns_names *names, struct item *item)
+static void item_put(struct ns_names *names, struct streams_item *item)
 {
 	if (--item->refs)
 		return;
@@ -157,7 +159,7 @@ static void item_put(struct ns_names *names, struct item *item)
 }
 
 /* The item is unused. */
-static void item_free(struct ns_names *names, struct item *item)
+static void item_free(struct ns_names *names, struct streams_item *item)
 {
 	HASH_DELETE(by_key, names->by_key, item);
 	HASH_DELETE(by_id, names->by_id, item);
@@ -175,7 +177,7 @@ static void item_free(struct ns_names *names, struct item *item)
 
 static void forget_surplus(struct ns_names *names)
 {
-	struct user *user;
+	struct streams_user *user;
 
 	while (names->items > NS_NAMES_MAX && (user = greediest(names)))
 		item_free(names, user->unused);
@@ -184,8 +186,8 @@ static void forget_surplus(struct ns_names *names)
 /* --- finding and making; with the lock held --- */
 
 /* Finds an item and takes a reference to it. */
-static bool find_item(struct ns_names *names, const struct key *key,
-		      size_t size, struct item **out)
+static bool find_item(struct ns_names *names, const struct streams_key *key,
+		      size_t size, struct streams_item **out)
 {
 	HASH_FIND(by_key, names->by_key, key, size, *out);
 	if (*out)
@@ -194,7 +196,8 @@ static bool find_item(struct ns_names *names, const struct key *key,
 }
 
 /* Adds an item to both tables, or to none. */
-static int item_link(struct ns_names *names, struct item *item, size_t size)
+static int item_link(struct ns_names *names, struct streams_item *item,
+		     size_t size)
 {
 	HASH_ADD_KEYPTR(by_key, names->by_key, item->key, size, item);
 	if (!item->by_key.tbl)
@@ -208,10 +211,11 @@ static int item_link(struct ns_names *names, struct item *item, size_t size)
 
 /* Makes a name that has a number and its key, with one reference. */
 /* Allocates an item within the budget. */
-static struct item *item_new(struct ns_names *names, size_t size)
+static struct streams_item *item_new(struct ns_names *names, size_t size)
 {
-	uint32_t bytes = (uint32_t)(sizeof(struct item) + size + MORE_BYTES);
-	struct item *item = NULL;
+	uint32_t bytes =
+		(uint32_t)(sizeof(struct streams_item) + size + MORE_BYTES);
+	struct streams_item *item = NULL;
 
 	if (!budget_take(names->budget, BUDGET_NAMES, bytes, 0))
 		item = calloc(1, sizeof(*item) + size + 1);
@@ -224,18 +228,18 @@ static struct item *item_new(struct ns_names *names, size_t size)
 	return item;
 }
 
-static void item_drop(struct ns_names *names, struct item *item)
+static void item_drop(struct ns_names *names, struct streams_item *item)
 {
 	if (item)
 		budget_give(names->budget, BUDGET_NAMES, item->charged);
 	free(item);
 }
 
-static int item_add(struct ns_names *names, const struct key *key, size_t size,
-		    uid_t uid, struct item **out)
+static int item_add(struct ns_names *names, const struct streams_key *key,
+		    size_t size, uid_t uid, struct streams_item **out)
 {
-	struct item *item;
-	struct user *user;
+	struct streams_item *item;
+	struct streams_user *user;
 
 	if (names->last_id == LAST_ID)
 		return -ENFILE;
@@ -264,14 +268,15 @@ static int item_add(struct ns_names *names, const struct key *key, size_t size,
 
 /* The caller holds the lock. */
 static int spec_named(struct ns_names *names, const struct ns_object *of,
-		      const struct spec *spec, uid_t user, struct item **out)
+		      const struct spec *spec, uid_t user,
+		      struct streams_item **out)
 {
-	struct key key = { .parent = of->dataset };
+	struct streams_key key = { .parent = of->dataset };
 	size_t size;
 	int r;
 
 	spec_canonical(spec, key.own);
-	size = offsetof(struct key, own) + strlen(key.own);
+	size = offsetof(struct streams_key, own) + strlen(key.own);
 	if (find_item(names, &key, size, out))
 		return 0;
 	r = item_add(names, &key, size, user, out);
@@ -280,7 +285,7 @@ static int spec_named(struct ns_names *names, const struct ns_object *of,
 	(*out)->spec = *spec;
 	(*out)->named.dataset = of->dataset;
 	(*out)->named.spec = &(*out)->spec;
-	(*out)->named.text = (*out)->key + offsetof(struct key, own);
+	(*out)->named.text = (*out)->key + offsetof(struct streams_key, own);
 	return 0;
 }
 
@@ -294,7 +299,7 @@ int ns_spec_named(struct ns *ns, const struct ns_object *of, const char *text,
 		.subsets = tree->subsets,
 	};
 	char why[SPEC_WHY_SIZE];
-	struct item *item;
+	struct streams_item *item;
 	struct spec spec;
 	int r = spec_parse(text, &facts, &spec, why);
 
@@ -315,11 +320,11 @@ int ns_spec_named(struct ns *ns, const struct ns_object *of, const char *text,
 /* The caller holds the lock. An epoch opens a stream, and its pieces share
    it. */
 static int child_named(struct ns *ns, struct ns_named *parent, uint64_t number,
-		       uid_t user, struct item **out)
+		       uid_t user, struct streams_item **out)
 {
-	struct key key = { .parent = parent->id };
-	size_t size = offsetof(struct key, own) + sizeof(number);
-	struct item *item;
+	struct streams_key key = { .parent = parent->id };
+	size_t size = offsetof(struct streams_key, own) + sizeof(number);
+	struct streams_item *item;
 	int r;
 
 	memcpy(key.own, &number, sizeof(number));
@@ -349,7 +354,7 @@ static int child_named(struct ns *ns, struct ns_named *parent, uint64_t number,
 int ns_epoch_named(struct ns *ns, struct ns_named *spec, uint64_t epoch,
 		   uid_t user, struct ns_named **out)
 {
-	struct item *item;
+	struct streams_item *item;
 	int r;
 
 	scoped_lock(&ns->names->lock);
@@ -419,7 +424,7 @@ static bool is_of_kind(const struct ns_named *named, enum ns_kind kind)
 struct ns_named *ns_named_get(struct ns *ns, const struct ns_object *object)
 {
 	uint64_t id = number_of(object);
-	struct item *item;
+	struct streams_item *item;
 
 	if (object->kind == NS_BATCH)
 		id >>= NS_PIECE_BITS;
@@ -462,7 +467,7 @@ int ns_names_open(struct ns *ns)
 
 void ns_names_close(struct ns_names *names)
 {
-	struct user *user;
+	struct streams_user *user;
 
 	if (!names)
 		return;

@@ -11,14 +11,14 @@
 static const char prefix[] = "user.beton.";
 
 /* A value and its place. */
-struct subject {
+struct xattr_subject {
 	const struct field *field;
 	struct value value;
 	const struct dataset_part *part; /* of several files; NULL: one file */
 };
 
 /* Writes the text and returns its size. 0: the value has no such attribute. */
-typedef size_t print_fn(const struct subject *t, char out[NS_XATTR_MAX]);
+typedef size_t print_fn(const struct xattr_subject *t, char out[NS_XATTR_MAX]);
 
 static size_t print_number(char *out, uint64_t number)
 {
@@ -26,18 +26,18 @@ static size_t print_number(char *out, uint64_t number)
 				(unsigned long long)number);
 }
 
-static size_t print_type(const struct subject *t, char out[NS_XATTR_MAX])
+static size_t print_type(const struct xattr_subject *t, char out[NS_XATTR_MAX])
 {
 	return (size_t)snprintf(out, NS_XATTR_MAX, "%s", t->field->type->name);
 }
 
-static size_t print_dtype(const struct subject *t, char out[NS_XATTR_MAX])
+static size_t print_dtype(const struct xattr_subject *t, char out[NS_XATTR_MAX])
 {
 	return (size_t)snprintf(out, NS_XATTR_MAX, "%s", t->field->dtype);
 }
 
 /* "2,3" */
-static size_t print_shape(const struct subject *t, char out[NS_XATTR_MAX])
+static size_t print_shape(const struct xattr_subject *t, char out[NS_XATTR_MAX])
 {
 	size_t used = 0;
 
@@ -49,12 +49,13 @@ static size_t print_shape(const struct subject *t, char out[NS_XATTR_MAX])
 	return used;
 }
 
-static size_t print_offset(const struct subject *t, char out[NS_XATTR_MAX])
+static size_t print_offset(const struct xattr_subject *t,
+			   char out[NS_XATTR_MAX])
 {
 	return print_number(out, t->value.off);
 }
 
-static size_t print_file(const struct subject *t, char out[NS_XATTR_MAX])
+static size_t print_file(const struct xattr_subject *t, char out[NS_XATTR_MAX])
 {
 	int n = t->part ? snprintf(out, NS_XATTR_MAX, "%s",
 				   basename(dataset_path(t->part->ds)))
@@ -63,27 +64,28 @@ static size_t print_file(const struct subject *t, char out[NS_XATTR_MAX])
 	return min_u64((uint64_t)n, NS_XATTR_MAX - 1);
 }
 
-static size_t print_size(const struct subject *t, char out[NS_XATTR_MAX])
+static size_t print_size(const struct xattr_subject *t, char out[NS_XATTR_MAX])
 {
 	return print_number(out, t->value.size);
 }
 
-static bool is_image(const struct subject *t)
+static bool is_image(const struct xattr_subject *t)
 {
 	return field_is_image(t->field);
 }
 
-static size_t print_width(const struct subject *t, char out[NS_XATTR_MAX])
+static size_t print_width(const struct xattr_subject *t, char out[NS_XATTR_MAX])
 {
 	return is_image(t) ? print_number(out, t->value.width) : 0;
 }
 
-static size_t print_height(const struct subject *t, char out[NS_XATTR_MAX])
+static size_t print_height(const struct xattr_subject *t,
+			   char out[NS_XATTR_MAX])
 {
 	return is_image(t) ? print_number(out, t->value.height) : 0;
 }
 
-static size_t print_mode(const struct subject *t, char out[NS_XATTR_MAX])
+static size_t print_mode(const struct xattr_subject *t, char out[NS_XATTR_MAX])
 {
 	return is_image(t) ? (size_t)snprintf(out, NS_XATTR_MAX, "%s",
 					      t->value.mode == BETON_MODE_RAW
@@ -105,7 +107,7 @@ static const struct {
 
 /* The value of a scalar lies in the metadata. */
 static int find_subject(struct ns *ns, const struct ns_object *object,
-			struct subject *out)
+			struct xattr_subject *out)
 {
 	struct dataset *ds = ns_dataset(ns, object);
 	uint64_t n;
@@ -126,7 +128,7 @@ static int find_subject(struct ns *ns, const struct ns_object *object,
 int ns_xattr(struct ns *ns, const struct ns_object *object, const char *name,
 	     char out[NS_XATTR_MAX], size_t *size)
 {
-	struct subject t;
+	struct xattr_subject t;
 	int r;
 
 	if (object->kind != NS_VALUE || strncmp(name, prefix, strlen(prefix)))
@@ -147,7 +149,7 @@ int ns_xattr_names(struct ns *ns, const struct ns_object *object,
 		   char out[NS_XATTR_MAX], size_t *size)
 {
 	char text[NS_XATTR_MAX];
-	struct subject t;
+	struct xattr_subject t;
 	size_t used = 0;
 	int r = object->kind == NS_VALUE ? find_subject(ns, object, &t) : 0;
 

@@ -62,15 +62,15 @@ struct connection {
 /* The bytes of a connection, its requests, and their answers in the kernel. */
 static const uint64_t connection_bytes =
 	sizeof(struct connection) + 2 * UNREAD_BYTES +
-	ZEROCOPY_REQUESTS_MAX * sizeof(struct request);
+	ZEROCOPY_REQUESTS_MAX * sizeof(struct zerocopy_request);
 
 /* Bytes that connections of the same user or, if `job`, of the user's same job
    hold or have requested, apart from this request. Any user may choose any job
    name; this does not reduce the share of another user's job. */
-static uint64_t held_by(const struct request *q, bool job)
+static uint64_t held_by(const struct zerocopy_request *q, bool job)
 {
 	const struct connection *c = q->connection, *other;
-	const struct request *pending;
+	const struct zerocopy_request *pending;
 	uint64_t bytes = 0;
 
 	DL_FOREACH(c->shared->connections, other)
@@ -89,7 +89,7 @@ static uint64_t held_by(const struct request *q, bool job)
 
 /* Returns whether the bytes of a request are within the shares of its job and
    of its user. */
-static bool may_hold(const struct request *q, uint64_t bytes)
+static bool may_hold(const struct zerocopy_request *q, uint64_t bytes)
 {
 	const struct zerocopy_shared *h = q->shared;
 	uint64_t all = h->bytes - q->bytes + bytes;
@@ -199,7 +199,8 @@ static int reply_error(const struct connection *c, uint64_t request, int r)
 	return send_message(c, &reply, sizeof(reply), -1);
 }
 
-static int reply_no_memory(const struct connection *c, const struct request *q)
+static int reply_no_memory(const struct connection *c,
+			   const struct zerocopy_request *q)
 {
 	int r = reply_error(c, q->number, -ENOSPC);
 
@@ -207,7 +208,7 @@ static int reply_no_memory(const struct connection *c, const struct request *q)
 }
 
 /* The slot of the request counts as held already. */
-static bool may_keep(const struct request *q)
+static bool may_keep(const struct zerocopy_request *q)
 {
 	const struct zerocopy_shared *h = q->shared;
 
@@ -217,7 +218,7 @@ static bool may_keep(const struct request *q)
 /* Sends a slot to the loader, with its memory if the loader does not know it.
    If other loaders have used up the descriptors that may be in flight, the
    loader gets an error and reads the file; then returns -ENOSPC. */
-static int send_slot(struct connection *c, const struct request *q)
+static int send_slot(struct connection *c, const struct zerocopy_request *q)
 {
 	const struct zerocopy_batch reply = {
 		.kind = ZEROCOPY_BATCH,
@@ -248,7 +249,7 @@ static int send_slot(struct connection *c, const struct request *q)
 	return 0;
 }
 
-static int reply_request(struct connection *c, struct request *q)
+static int reply_request(struct connection *c, struct zerocopy_request *q)
 {
 	int r = q->result;
 
@@ -296,12 +297,12 @@ static int resolve(const struct connection *c, char *path,
 }
 
 static int request_open(struct connection *c, struct zerocopy_message *m,
-			struct request **out)
+			struct zerocopy_request **out)
 {
 	const struct batch_share share = { c->rank, c->world_size };
 	struct ns_object object;
 	struct stream *stream;
-	struct request *q;
+	struct zerocopy_request *q;
 	uint64_t number;
 	int r = resolve(c, m->path, &object);
 
@@ -327,7 +328,7 @@ static int request_open(struct connection *c, struct zerocopy_message *m,
 }
 
 /* Starts to collate a batch that is laid out. */
-static int collate(struct request *q)
+static int collate(struct zerocopy_request *q)
 {
 	uint64_t bytes = align_up(q->batch->vfile.size, POOL_ALIGN);
 
@@ -335,14 +336,14 @@ static int collate(struct request *q)
 }
 
 /* Threads of the engine compute layouts, which may read from a disk. */
-static int begin(struct request *q)
+static int begin(struct zerocopy_request *q)
 {
 	return request_is_laid_out(q) ? collate(q) : request_lay_out(q);
 }
 
 static const char *on_get(struct connection *c, struct zerocopy_message *m)
 {
-	struct request *q = NULL;
+	struct zerocopy_request *q = NULL;
 	int r;
 
 	if (c->requests.n == ZEROCOPY_REQUESTS_MAX)
@@ -366,7 +367,7 @@ static const char *on_put(struct connection *c, uint64_t id)
 
 static const char *on_cancel(struct connection *c, uint64_t number)
 {
-	struct request *q;
+	struct zerocopy_request *q;
 
 	DL_FOREACH(c->requests.list, q)
 	{
@@ -572,7 +573,7 @@ uint64_t connections_most(const struct zerocopy_shared *h)
 }
 
 /* A request whose layout or whose batch is done. */
-static void request_continue(struct request *q)
+static void request_continue(struct zerocopy_request *q)
 {
 	struct connection *c = q->connection;
 	const char *why;
@@ -593,7 +594,7 @@ static void request_continue(struct request *q)
 
 void connections_answer(struct zerocopy_shared *h)
 {
-	struct request *q;
+	struct zerocopy_request *q;
 	eventfd_t ignored;
 
 	if (eventfd_read(h->events, &ignored))

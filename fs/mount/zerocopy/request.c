@@ -15,10 +15,10 @@ void zerocopy_wake(const struct zerocopy_shared *h)
 		return;
 }
 
-struct request *request_new(struct zerocopy_shared *h, struct stream *stream,
-			    uint64_t at)
+struct zerocopy_request *request_new(struct zerocopy_shared *h,
+				     struct stream *stream, uint64_t at)
 {
-	struct request *q = calloc(1, sizeof(*q));
+	struct zerocopy_request *q = calloc(1, sizeof(*q));
 
 	if (!q) {
 		stream_close(stream);
@@ -33,14 +33,14 @@ struct request *request_new(struct zerocopy_shared *h, struct stream *stream,
 
 /* --- lists --- */
 
-void requests_add(struct requests *list, struct request *q)
+void requests_add(struct requests *list, struct zerocopy_request *q)
 {
 	DL_APPEND(list->list, q);
 	list->n++;
 	q->in = list;
 }
 
-static void request_unlink(struct request *q)
+static void request_unlink(struct zerocopy_request *q)
 {
 	DL_DELETE(q->in->list, q);
 	q->in->n--;
@@ -48,7 +48,7 @@ static void request_unlink(struct request *q)
 
 /* --- threads of the engine --- */
 
-static void request_done(struct request *q, int result)
+static void request_done(struct zerocopy_request *q, int result)
 {
 	struct zerocopy_shared *h = q->shared;
 
@@ -64,7 +64,7 @@ static void request_done(struct request *q, int result)
 
 static void request_laid_out(void *arg, int result, struct batch *batch)
 {
-	struct request *q = arg;
+	struct zerocopy_request *q = arg;
 
 	q->batch = batch;
 	request_done(q, result);
@@ -72,7 +72,7 @@ static void request_laid_out(void *arg, int result, struct batch *batch)
 
 static void request_collated(void *arg, int result, struct slot *slot)
 {
-	struct request *q = arg;
+	struct zerocopy_request *q = arg;
 
 	q->slot = slot;
 	request_done(q, result);
@@ -80,18 +80,18 @@ static void request_collated(void *arg, int result, struct slot *slot)
 
 /* --- the thread of the zero-copy delivery --- */
 
-bool request_is_laid_out(struct request *q)
+bool request_is_laid_out(struct zerocopy_request *q)
 {
 	return stream_cached(q->stream, q->at, &q->batch);
 }
 
-int request_lay_out(struct request *q)
+int request_lay_out(struct zerocopy_request *q)
 {
 	return stream_lay_out(q->stream, q->at, request_laid_out, q,
 			      &q->ticket);
 }
 
-int request_collate(struct request *q, uint64_t bytes)
+int request_collate(struct zerocopy_request *q, uint64_t bytes)
 {
 	q->bytes = bytes;
 	q->shared->bytes += bytes;
@@ -105,7 +105,7 @@ int request_collate(struct request *q, uint64_t bytes)
 }
 
 /* Releases a request whose ticket is closed, and its result. */
-static void request_release(struct request *q)
+static void request_release(struct zerocopy_request *q)
 {
 	struct zerocopy_shared *h = q->shared;
 
@@ -122,13 +122,13 @@ static void request_release(struct request *q)
 	free(q);
 }
 
-void request_free(struct request *q)
+void request_free(struct zerocopy_request *q)
 {
 	ticket_close(&q->ticket);
 	request_release(q);
 }
 
-void request_give_up(struct request *q)
+void request_give_up(struct zerocopy_request *q)
 {
 	if (ticket_try_close(&q->ticket)) {
 		request_release(q);
@@ -139,9 +139,9 @@ void request_give_up(struct request *q)
 	requests_add(&q->shared->given_up, q);
 }
 
-struct request *requests_next_done(struct zerocopy_shared *h)
+struct zerocopy_request *requests_next_done(struct zerocopy_shared *h)
 {
-	struct request *q;
+	struct zerocopy_request *q;
 
 	scoped_lock(&h->lock);
 	q = h->done;

@@ -12,8 +12,8 @@
 #include "fs/data/engine/engine.h"
 #include "fs/mount/zerocopy/shared.h"
 
-struct request {
-	struct request *prev, *next;   /* in `in` */
+struct zerocopy_request {
+	struct zerocopy_request *prev, *next; /* in `in` */
 	struct requests *in;	       /* of its connection, or given up */
 	struct connection *connection; /* NULL: its loader has disconnected */
 	struct zerocopy_shared *shared;
@@ -28,7 +28,7 @@ struct request {
 	bool is_stalled; /* the batch was not ready at the GET */
 	/* These are guarded by zerocopy.lock until the thread has removed the
 	   request from shared->done. */
-	struct request *prev_done, *next_done; /* in zerocopy.done */
+	struct zerocopy_request *prev_done, *next_done; /* in zerocopy.done */
 	bool is_done;
 	int result;
 	struct slot *slot; /* NULL and no error: the layout is complete */
@@ -36,25 +36,25 @@ struct request {
 
 /* Creates a request, which owns the stream. If memory is short, closes the
    stream and returns NULL. */
-struct request *request_new(struct zerocopy_shared *shared,
-			    struct stream *stream, uint64_t at);
-void requests_add(struct requests *list, struct request *request);
+struct zerocopy_request *request_new(struct zerocopy_shared *shared,
+				     struct stream *stream, uint64_t at);
+void requests_add(struct requests *list, struct zerocopy_request *request);
 
 /* Returns whether the layout of the batch was cached; then the request has
    it. */
-bool request_is_laid_out(struct request *request);
+bool request_is_laid_out(struct zerocopy_request *request);
 /* Starts to lay out or to collate the batch, on threads of the engine. */
-int request_lay_out(struct request *request);
-int request_collate(struct request *request, uint64_t bytes);
+int request_lay_out(struct zerocopy_request *request);
+int request_collate(struct zerocopy_request *request, uint64_t bytes);
 
 /* Cancels a request, and waits for the thread that works on it. */
-void request_free(struct request *request);
+void request_free(struct zerocopy_request *request);
 /* Cancels a request without a wait. */
-void request_give_up(struct request *request);
+void request_give_up(struct zerocopy_request *request);
 
 /* Returns the next request that threads of the engine have finished, or
    NULL. */
-struct request *requests_next_done(struct zerocopy_shared *shared);
+struct zerocopy_request *requests_next_done(struct zerocopy_shared *shared);
 /* Waits for canceled requests that still run, after all connections closed. */
 void requests_wait(struct zerocopy_shared *shared);
 

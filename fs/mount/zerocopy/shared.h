@@ -8,10 +8,10 @@
 #include "fs/mount/namespace/ns.h"
 
 struct connection;
-struct request;
+struct zerocopy_request;
 
 struct requests {
-	struct request *list; /* in the order of the GETs */
+	struct zerocopy_request *list; /* in the order of the GETs */
 	unsigned n;
 };
 
@@ -34,7 +34,7 @@ struct zerocopy_shared {
 	int64_t hello_ms; /* milliseconds that they may stay without one */
 	/* zerocopy.lock */
 	pthread_mutex_t lock;
-	struct request *done; /* guarded by it */
+	struct zerocopy_request *done; /* guarded by it */
 };
 
 void zerocopy_wake(const struct zerocopy_shared *shared);

@@ -76,19 +76,20 @@ static time_t now_of(const struct credentials *c)
 /* --- one attempt, on the thread that searches --- */
 
 /* The results of an attempt. */
-struct attempt {
+struct credentials_attempt {
 	struct session session;
 	struct header_file lines;
 	char why[2 * OUTSIDE_WHY_SIZE];
 };
 
-static void attempt_fini(struct attempt *a)
+static void attempt_fini(struct credentials_attempt *a)
 {
 	session_fini(&a->session);
 	header_file_fini(&a->lines);
 }
 
-static int try_once(struct credentials *c, unsigned number, struct attempt *a)
+static int try_once(struct credentials *c, unsigned number,
+		    struct credentials_attempt *a)
 {
 	struct search search = { .outside = c->outside,
 				 .stop = &c->stop,
@@ -96,7 +97,7 @@ static int try_once(struct credentials *c, unsigned number, struct attempt *a)
 				 .had_session = c->had_session };
 	int r = 0;
 
-	*a = (struct attempt){ 0 };
+	*a = (struct credentials_attempt){ 0 };
 	if (c->header)
 		r = header_file_read(&search, c->header, &a->lines);
 	if (!r && c->is_signed && !a->lines.has_authorization)
@@ -122,7 +123,7 @@ static time_t renewal_of(const struct session *session, time_t now)
 }
 
 /* Takes over the results of an attempt, under the lock. */
-static void install(struct credentials *c, struct attempt *a)
+static void install(struct credentials *c, struct credentials_attempt *a)
 {
 	time_t now = now_of(c);
 	time_t again = c->header ? now + HEADER_SECONDS : 0;
@@ -131,7 +132,7 @@ static void install(struct credentials *c, struct attempt *a)
 	header_file_fini(&c->lines);
 	c->session = a->session;
 	c->lines = a->lines;
-	*a = (struct attempt){ 0 };
+	*a = (struct credentials_attempt){ 0 };
 	c->renew_at = renewal_of(&c->session, now);
 	if (again && (!c->renew_at || again < c->renew_at))
 		c->renew_at = again;
@@ -191,7 +192,8 @@ static void pause_for(struct credentials *c, unsigned ms)
 }
 
 /* Ends an attempt, under the lock. Returns whether another one follows. */
-static bool end_attempt(struct credentials *c, struct attempt *a, int r)
+static bool end_attempt(struct credentials *c, struct credentials_attempt *a,
+			int r)
 {
 	if (!r) {
 		install(c, a);
@@ -213,7 +215,7 @@ static void *renew(void *arg)
 	struct credentials *c = arg;
 	unsigned pause =
 		c->outside->pause_ms ? c->outside->pause_ms : OUTSIDE_PAUSE_MS;
-	struct attempt a;
+	struct credentials_attempt a;
 	unsigned number = 0;
 	bool again = true;
 	int r;

@@ -19,7 +19,7 @@ enum {
 };
 
 /* One search. */
-struct look {
+struct finder_look {
 	struct finder *finder;
 	struct search *search;
 	struct profiles profiles;
@@ -27,17 +27,18 @@ struct look {
 
 /* --- profiles --- */
 
-static int by_profile(struct look *look, const char *profile, unsigned depth,
-		      struct session *out);
+static int by_profile(struct finder_look *look, const char *profile,
+		      unsigned depth, struct session *out);
 
-static const char *get(const struct look *look, const char *profile,
+static const char *get(const struct finder_look *look, const char *profile,
 		       const char *name)
 {
 	return profile_get(&look->profiles, profile, name);
 }
 
 /* The keys in a profile. */
-static int by_keys(struct look *look, const char *profile, struct session *out)
+static int by_keys(struct finder_look *look, const char *profile,
+		   struct session *out)
 {
 	const char *id = get(look, profile, "aws_access_key_id");
 	const char *secret = get(look, profile, "aws_secret_access_key");
@@ -92,7 +93,7 @@ static void name_program(const char *profile, const char *command,
 		 profile, (int)min_u64(size, PROGRAM_MAX), command + quote);
 }
 
-static int by_program(struct look *look, const char *profile,
+static int by_program(struct finder_look *look, const char *profile,
 		      struct session *out)
 {
 	const char *command = get(look, profile, "credential_process");
@@ -124,12 +125,12 @@ static int by_program(struct look *look, const char *profile,
 }
 
 /* The keys with which the role of a profile is assumed. */
-static int find_source(struct look *look, const char *profile, unsigned depth,
-		       struct session *out)
+static int find_source(struct finder_look *look, const char *profile,
+		       unsigned depth, struct session *out)
 {
 	const char *source = get(look, profile, "source_profile");
 	const char *kind = get(look, profile, "credential_source");
-	struct settings *s = &look->finder->settings;
+	struct keys_settings *s = &look->finder->settings;
 
 	if (source && !strcmp(source, profile))
 		return by_keys(look, profile, out);
@@ -147,10 +148,11 @@ static int find_source(struct look *look, const char *profile, unsigned depth,
 }
 
 /* The region of STS: of the profile that has the role, or the finder's. */
-static struct sts_role make_role(const struct look *look, const char *profile)
+static struct sts_role make_role(const struct finder_look *look,
+				 const char *profile)
 {
 	const struct finder *finder = look->finder;
-	const struct settings *s = &finder->settings;
+	const struct keys_settings *s = &finder->settings;
 	const char *region = get(look, profile, "region");
 	const char *endpoint = s->endpoint_sts ? s->endpoint_sts : s->endpoint;
 
@@ -166,8 +168,8 @@ static struct sts_role make_role(const struct look *look, const char *profile)
 }
 
 /* The role of a profile. */
-static int by_role(struct look *look, const char *profile, unsigned depth,
-		   struct session *out)
+static int by_role(struct finder_look *look, const char *profile,
+		   unsigned depth, struct session *out)
 {
 	struct sts_role role = make_role(look, profile);
 	const char *token = get(look, profile, "web_identity_token_file");
@@ -202,7 +204,8 @@ static int by_role(struct look *look, const char *profile, unsigned depth,
 	return r;
 }
 
-static int by_files(struct look *look, const char *profile, struct session *out)
+static int by_files(struct finder_look *look, const char *profile,
+		    struct session *out)
 {
 	int r = by_keys(look, profile, out);
 
@@ -219,8 +222,8 @@ static int by_files(struct look *look, const char *profile, struct session *out)
 	return r;
 }
 
-static int by_profile(struct look *look, const char *profile, unsigned depth,
-		      struct session *out)
+static int by_profile(struct finder_look *look, const char *profile,
+		      unsigned depth, struct session *out)
 {
 	int r = by_role(look, profile, depth, out);
 
@@ -229,9 +232,9 @@ static int by_profile(struct look *look, const char *profile, unsigned depth,
 
 /* --- the order --- */
 
-static int by_variables(struct look *look, struct session *out)
+static int by_variables(struct finder_look *look, struct session *out)
 {
-	const struct settings *s = &look->finder->settings;
+	const struct keys_settings *s = &look->finder->settings;
 	int r;
 
 	if (look->finder->is_named || (!s->id && !s->secret))
@@ -250,12 +253,12 @@ static int by_variables(struct look *look, struct session *out)
 	return r;
 }
 
-static int by_profile_role(struct look *look, struct session *out)
+static int by_profile_role(struct finder_look *look, struct session *out)
 {
 	return by_role(look, look->finder->profile, 0, out);
 }
 
-static int by_web_identity(struct look *look, struct session *out)
+static int by_web_identity(struct finder_look *look, struct session *out)
 {
 	const struct finder *finder = look->finder;
 	struct sts_role role = make_role(look, finder->profile);
@@ -276,17 +279,17 @@ static int by_web_identity(struct look *look, struct session *out)
 				finder->settings.token_file, out);
 }
 
-static int by_profile_files(struct look *look, struct session *out)
+static int by_profile_files(struct finder_look *look, struct session *out)
 {
 	return by_files(look, look->finder->profile, out);
 }
 
-static int by_container(struct look *look, struct session *out)
+static int by_container(struct finder_look *look, struct session *out)
 {
 	return metadata_container(look->search, &look->finder->settings, out);
 }
 
-static int by_instance(struct look *look, struct session *out)
+static int by_instance(struct finder_look *look, struct session *out)
 {
 	struct finder *finder = look->finder;
 
@@ -297,7 +300,7 @@ static int by_instance(struct look *look, struct session *out)
 
 static const struct {
 	const char *name;
-	int (*find)(struct look *look, struct session *out);
+	int (*find)(struct finder_look *look, struct session *out);
 } places[] = {
 	{ "variables", by_variables },
 	{ "the role of the profile", by_profile_role },
@@ -307,7 +310,7 @@ static const struct {
 	{ "the metadata service", by_instance },
 };
 
-static int try_place(struct look *look, size_t i, struct session *out)
+static int try_place(struct finder_look *look, size_t i, struct session *out)
 {
 	struct finder *finder = look->finder;
 	int r;
@@ -321,7 +324,7 @@ static int try_place(struct look *look, size_t i, struct session *out)
 	return r;
 }
 
-static int check_profile(struct look *look)
+static int check_profile(struct finder_look *look)
 {
 	const struct finder *finder = look->finder;
 
@@ -337,7 +340,7 @@ static int check_profile(struct look *look)
 int finder_find(struct finder *finder, struct search *search,
 		struct session *out)
 {
-	struct look look = { .finder = finder, .search = search };
+	struct finder_look look = { .finder = finder, .search = search };
 	int r = profiles_read(search, &finder->settings, &look.profiles);
 
 	*out = (struct session){ 0 };
@@ -368,10 +371,10 @@ static const char *first(const char *a, const char *b)
 	return a && *a ? a : b;
 }
 
-static const char *find_region(const struct look *look,
+static const char *find_region(const struct finder_look *look,
 			       const struct finder_options *options)
 {
-	const struct settings *s = &look->finder->settings;
+	const struct keys_settings *s = &look->finder->settings;
 	const char *region =
 		first(options->region, first(s->region, s->default_region));
 
@@ -379,7 +382,7 @@ static const char *find_region(const struct look *look,
 }
 
 /* It is a part of each signature, and so of a header. */
-static int check_region(struct look *look)
+static int check_region(struct finder_look *look)
 {
 	static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				   "abcdefghijklmnopqrstuvwxyz0123456789-._";
@@ -392,10 +395,10 @@ static int check_region(struct look *look)
 			    "digits, and . - _");
 }
 
-static const char *find_endpoint(const struct look *look,
+static const char *find_endpoint(const struct finder_look *look,
 				 const struct finder_options *options)
 {
-	const struct settings *s = &look->finder->settings;
+	const struct keys_settings *s = &look->finder->settings;
 	const char *url =
 		first(options->endpoint, first(s->endpoint_s3, s->endpoint));
 
@@ -406,7 +409,7 @@ static const char *find_endpoint(const struct look *look,
 	return profile_endpoint(&look->profiles, look->finder->profile, "s3");
 }
 
-static int find_style(struct look *look)
+static int find_style(struct finder_look *look)
 {
 	const char *style =
 		get(look, look->finder->profile, "s3.addressing_style");
@@ -433,8 +436,8 @@ static int copy(const char *text, char **out)
 int finder_init(struct finder *finder, const struct finder_options *options,
 		struct search *search)
 {
-	struct look look = { .finder = finder, .search = search };
-	struct settings *s = &finder->settings;
+	struct finder_look look = { .finder = finder, .search = search };
+	struct keys_settings *s = &finder->settings;
 	int r;
 
 	*finder = (struct finder){ 0 };

@@ -24,7 +24,7 @@
 #include "fs/source/net/url.h"
 
 struct finder {
-	struct settings settings;
+	struct keys_settings settings;
 	bool is_google;
 	char *profile;	/* in use */
 	bool is_named;	/* by the caller */

@@ -11,16 +11,17 @@
 #include "fs/source/net/secret.h"
 
 /* Bytes of the text that is parsed. */
-struct span {
+struct ini_span {
 	const char *at;
 	size_t size;
 };
 
 /* The place in the file where the next line belongs. */
-struct place {
-	struct span section;
+struct ini_place {
+	struct ini_span section;
 	bool has_section;
-	struct span block; /* the key that indented lines belong to; size 0 */
+	struct ini_span
+		block; /* the key that indented lines belong to; size 0 */
 };
 
 static bool is_space(char c)
@@ -28,7 +29,7 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-static struct span trim(const char *at, size_t size)
+static struct ini_span trim(const char *at, size_t size)
 {
 	while (size && is_space(*at)) {
 		at++;
@@ -36,7 +37,7 @@ static struct span trim(const char *at, size_t size)
 	}
 	while (size && is_space(at[size - 1]))
 		size--;
-	return (struct span){ at, size };
+	return (struct ini_span){ at, size };
 }
 
 /* Cuts off a comment that follows a space, or that begins the line. */
@@ -81,10 +82,10 @@ static struct ini_key *new_key(struct ini *ini)
 	return &ini->at[ini->num++];
 }
 
-static int add_key(struct ini *ini, const struct place *place, struct span name,
-		   struct span value)
+static int add_key(struct ini *ini, const struct ini_place *place,
+		   struct ini_span name, struct ini_span value)
 {
-	const struct span *block = &place->block;
+	const struct ini_span *block = &place->block;
 	struct ini_key *key;
 
 	if (ini->num == INI_KEYS_MAX)
@@ -104,21 +105,21 @@ static int add_key(struct ini *ini, const struct place *place, struct span name,
 	return 0;
 }
 
-static void take_section(struct place *place, struct span line)
+static void take_section(struct ini_place *place, struct ini_span line)
 {
 	const char *end = memchr(line.at, ']', line.size);
 
 	place->has_section = end;
-	place->block = (struct span){ 0 };
+	place->block = (struct ini_span){ 0 };
 	if (end)
 		place->section = trim(line.at + 1, (size_t)(end - line.at - 1));
 }
 
-static int take_key(struct ini *ini, struct place *place, struct span line,
-		    bool is_indented)
+static int take_key(struct ini *ini, struct ini_place *place,
+		    struct ini_span line, bool is_indented)
 {
 	const char *equals = memchr(line.at, '=', line.size);
-	struct span name, value;
+	struct ini_span name, value;
 
 	if (!equals || !place->has_section)
 		return 0;
@@ -127,7 +128,7 @@ static int take_key(struct ini *ini, struct place *place, struct span line,
 	if (!name.size || (is_indented && !place->block.size))
 		return 0;
 	if (!is_indented)
-		place->block = (struct span){ 0 };
+		place->block = (struct ini_span){ 0 };
 	if (!is_indented && !value.size)
 		place->block = name;
 	else
@@ -135,11 +136,11 @@ static int take_key(struct ini *ini, struct place *place, struct span line,
 	return 0;
 }
 
-static int take_line(struct ini *ini, struct place *place, const char *at,
+static int take_line(struct ini *ini, struct ini_place *place, const char *at,
 		     size_t size)
 {
 	bool is_indented = size && is_space(*at);
-	struct span line = trim(at, without_comment(at, size));
+	struct ini_span line = trim(at, without_comment(at, size));
 
 	if (!line.size)
 		return 0;
@@ -153,7 +154,7 @@ static int take_line(struct ini *ini, struct place *place, const char *at,
 int ini_parse(const char *text, size_t size, struct ini *out)
 {
 	const char *end = text + size, *stop;
-	struct place place = { 0 };
+	struct ini_place place = { 0 };
 	int r = 0;
 
 	*out = (struct ini){ 0 };

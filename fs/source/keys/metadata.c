@@ -25,17 +25,17 @@ enum {
 #define ROLES "/latest/meta-data/iam/security-credentials/"
 
 /* A request and its answer. */
-struct answer {
+struct metadata_answer {
 	struct outside_fetch fetch;
 	char bytes[ANSWER_MAX + 1];
 };
 
 /* Sends a request. The caller frees the answer in any case. */
 static int ask(struct search *search, const struct outside_fetch *request,
-	       struct answer **out)
+	       struct metadata_answer **out)
 {
 	const struct outside *outside = search->outside;
-	struct answer *a = malloc(sizeof(*a));
+	struct metadata_answer *a = malloc(sizeof(*a));
 	int r;
 
 	*out = a;
@@ -50,7 +50,7 @@ static int ask(struct search *search, const struct outside_fetch *request,
 	return r;
 }
 
-static void answer_free(struct answer **answer)
+static void answer_free(struct metadata_answer **answer)
 {
 	secret_free_bytes(*answer, sizeof(**answer));
 	*answer = NULL;
@@ -60,7 +60,7 @@ static void answer_free(struct answer **answer)
 
 /* The result of a search for an answer that is of no use. */
 static int fails(struct search *search, const char *place, int r,
-		 const struct answer *answer)
+		 const struct metadata_answer *answer)
 {
 	if (r == -ENOMEM || r == -ECANCELED)
 		return r;
@@ -95,7 +95,7 @@ static const char instance[] = "EC2 instance metadata";
 
 struct imds {
 	struct search *search;
-	const struct settings *settings;
+	const struct keys_settings *settings;
 	char *base;
 	char *token_line; /* NULL: version 1 */
 	unsigned timeout_ms;
@@ -103,7 +103,7 @@ struct imds {
 
 static int find_base(struct imds *imds)
 {
-	const struct settings *s = imds->settings;
+	const struct keys_settings *s = imds->settings;
 	const char *base = s->imds_endpoint;
 	size_t size;
 
@@ -123,7 +123,7 @@ static int find_base(struct imds *imds)
 }
 
 static int imds_ask(struct imds *imds, const char *method, const char *path,
-		    const char *line, struct answer **out)
+		    const char *line, struct metadata_answer **out)
 {
 	cleanup_free char *url = NULL;
 	struct outside_fetch request = {
@@ -168,7 +168,7 @@ static int begin(struct imds *imds)
 {
 	static const char lifetime[] =
 		"X-aws-ec2-metadata-token-ttl-seconds: 21600";
-	cleanup_answer struct answer *a = NULL;
+	cleanup_answer struct metadata_answer *a = NULL;
 	int r = imds_ask(imds, "PUT", "/latest/api/token", lifetime, &a);
 	int status;
 
@@ -203,7 +203,7 @@ static int begin(struct imds *imds)
 /* Sets *path to that of the credentials of the instance's role. */
 static int find_role(struct imds *imds, char **path)
 {
-	cleanup_answer struct answer *a = NULL;
+	cleanup_answer struct metadata_answer *a = NULL;
 	cleanup_free char *role = NULL;
 	int r = imds_ask(imds, "GET", ROLES, imds->token_line, &a);
 
@@ -241,7 +241,7 @@ static void extend(const struct search *search, struct session *session)
 
 static int get_session(struct imds *imds, struct session *out)
 {
-	cleanup_answer struct answer *a = NULL;
+	cleanup_answer struct metadata_answer *a = NULL;
 	cleanup_free char *path = NULL;
 	int r = begin(imds);
 
@@ -258,8 +258,8 @@ static int get_session(struct imds *imds, struct session *out)
 	return r;
 }
 
-int metadata_instance(struct search *search, const struct settings *settings,
-		      struct session *out)
+int metadata_instance(struct search *search,
+		      const struct keys_settings *settings, struct session *out)
 {
 	struct imds imds = { .search = search, .settings = settings };
 	int r;
@@ -275,12 +275,12 @@ int metadata_instance(struct search *search, const struct settings *settings,
 
 /* --- Google --- */
 
-int metadata_google(struct search *search, const struct settings *settings,
+int metadata_google(struct search *search, const struct keys_settings *settings,
 		    struct session *out)
 {
 	static const char place[] = "Google's metadata service";
 	static const char *const lines[] = { "Metadata-Flavor: Google" };
-	cleanup_answer struct answer *a = NULL;
+	cleanup_answer struct metadata_answer *a = NULL;
 	cleanup_free char *url = NULL;
 	struct outside_fetch request = {
 		.method = "GET",
@@ -333,7 +333,7 @@ static bool is_local(const char *host)
 	       ntohl(address.s_addr) >> 24 == 127;
 }
 
-static int find_url(struct search *search, const struct settings *settings,
+static int find_url(struct search *search, const struct keys_settings *settings,
 		    char **out)
 {
 	char why[URL_WHY_SIZE];
@@ -365,8 +365,8 @@ static int find_url(struct search *search, const struct settings *settings,
 }
 
 /* Sets *out to the header of the token; NULL: there is no token. */
-static int find_token(struct search *search, const struct settings *settings,
-		      char **out)
+static int find_token(struct search *search,
+		      const struct keys_settings *settings, char **out)
 {
 	cleanup_secret char *text = NULL;
 	size_t size;
@@ -397,11 +397,12 @@ static int find_token(struct search *search, const struct settings *settings,
 	return 0;
 }
 
-int metadata_container(struct search *search, const struct settings *settings,
+int metadata_container(struct search *search,
+		       const struct keys_settings *settings,
 		       struct session *out)
 {
 	cleanup_secret char *url = NULL, *line = NULL;
-	cleanup_answer struct answer *a = NULL;
+	cleanup_answer struct metadata_answer *a = NULL;
 	struct outside_fetch request = {
 		.method = "GET",
 		.timeout_ms = CONTAINER_TIMEOUT_MS,

@@ -8,15 +8,17 @@
 #include "fs/source/keys/settings.h"
 
 /* IMDSv2, and IMDSv1 where the service has no version 2. */
-int metadata_instance(struct search *search, const struct settings *settings,
+int metadata_instance(struct search *search,
+		      const struct keys_settings *settings,
 		      struct session *out);
 
 /* The bearer token of a Google machine: a session without id and secret. */
-int metadata_google(struct search *search, const struct settings *settings,
+int metadata_google(struct search *search, const struct keys_settings *settings,
 		    struct session *out);
 
 /* ECS, EKS pod identity, and whatever speaks their protocol. */
-int metadata_container(struct search *search, const struct settings *settings,
+int metadata_container(struct search *search,
+		       const struct keys_settings *settings,
 		       struct session *out);
 
 #endif

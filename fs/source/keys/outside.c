@@ -99,13 +99,13 @@ static time_t own_now(void *arg)
 /* --- files --- */
 
 /* Memory that grows; its old bytes are cleared. */
-struct text {
+struct outside_text {
 	char *at;
 	size_t size, room;
 };
 
 /* Makes room for one more byte, and a NUL. */
-static int grow(struct text *text)
+static int grow(struct outside_text *text)
 {
 	size_t room = text->room ? 4 * text->room : 4096;
 	char *more;
@@ -124,7 +124,7 @@ static int grow(struct text *text)
 }
 
 /* Reads once. Returns the bytes, 0 at the end, or -errno. */
-static ssize_t read_some(int fd, struct text *text)
+static ssize_t read_some(int fd, struct outside_text *text)
 {
 	ssize_t n = grow(text);
 
@@ -138,7 +138,8 @@ static ssize_t read_some(int fd, struct text *text)
 }
 
 /* Gives a text with a NUL to the caller, or frees it after a failure. */
-static int finish_text(struct text *text, int r, char **out, size_t *size)
+static int finish_text(struct outside_text *text, int r, char **out,
+		       size_t *size)
 {
 	if (!r)
 		r = grow(text);
@@ -158,7 +159,7 @@ static int own_read(void *arg, const char *path, char **out, size_t *size)
 {
 	/* A FIFO must not block. */
 	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct text text = { 0 };
+	struct outside_text text = { 0 };
 	struct stat st;
 	ssize_t n = 1;
 
@@ -252,7 +253,7 @@ static int may_go_on(const struct program *p)
 }
 
 /* Reads until the program closes its output. */
-static int listen_to(const struct program *p, struct text *text)
+static int listen_to(const struct program *p, struct outside_text *text)
 {
 	struct pollfd output = { .fd = p->fd, .events = POLLIN };
 	ssize_t n = 1;
@@ -301,7 +302,7 @@ static int own_run(void *arg, const char *command, const bool *stop, char **out,
 	};
 	cleanup_free char *line = strdup(command);
 	char *words[WORDS_MAX];
-	struct text text = { 0 };
+	struct outside_text text = { 0 };
 	int ends[2], r;
 
 	(void)arg;

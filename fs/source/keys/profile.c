@@ -30,7 +30,7 @@ static int read_file(struct search *search, const char *path, bool is_default,
 	return r;
 }
 
-int profiles_read(struct search *search, const struct settings *settings,
+int profiles_read(struct search *search, const struct keys_settings *settings,
 		  struct profiles *out)
 {
 	const char *credentials = settings->credentials_file;

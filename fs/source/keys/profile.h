@@ -17,7 +17,7 @@ struct profiles {
 
 /* Reads both files. A file at its default path may be absent, or unreadable.
    The caller calls profiles_fini() in any case. Results of a search. */
-int profiles_read(struct search *search, const struct settings *settings,
+int profiles_read(struct search *search, const struct keys_settings *settings,
 		  struct profiles *out);
 void profiles_fini(struct profiles *profiles);
 

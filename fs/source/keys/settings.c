@@ -11,7 +11,7 @@
 
 #define ROW(member, name)                                                      \
 	{                                                                      \
-		offsetof(struct settings, member), name                        \
+		offsetof(struct keys_settings, member), name                   \
 	}
 
 static const struct {
@@ -47,16 +47,16 @@ static const struct {
 	ROW(azure_sas, "AZURE_STORAGE_SAS_TOKEN"),
 };
 
-static char **member_at(struct settings *settings, size_t i)
+static char **member_at(struct keys_settings *settings, size_t i)
 {
 	return (char **)((char *)settings + rows[i].at);
 }
 
-int keys_settings_read(const struct outside *outside, struct settings *out)
+int keys_settings_read(const struct outside *outside, struct keys_settings *out)
 {
 	const char *value;
 
-	*out = (struct settings){ 0 };
+	*out = (struct keys_settings){ 0 };
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		value = outside_environment(outside, rows[i].name);
 		if (!value)
@@ -68,7 +68,7 @@ int keys_settings_read(const struct outside *outside, struct settings *out)
 	return 0;
 }
 
-void settings_fini(struct settings *settings)
+void settings_fini(struct keys_settings *settings)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		secret_free(member_at(settings, i));

@@ -9,7 +9,7 @@
 #include "fs/source/keys/outside.h"
 
 /* NULL: not set, or empty. */
-struct settings {
+struct keys_settings {
 	char *id, *secret, *token;
 	char *profile;
 	char *config_file, *credentials_file;
@@ -24,8 +24,9 @@ struct settings {
 };
 
 /* The caller calls settings_fini() in any case. -ENOMEM. */
-int keys_settings_read(const struct outside *outside, struct settings *out);
-void settings_fini(struct settings *settings);
+int keys_settings_read(const struct outside *outside,
+		       struct keys_settings *out);
+void settings_fini(struct keys_settings *settings);
 
 /* Whether a value is "true" in any case. */
 bool settings_is_true(const char *value);

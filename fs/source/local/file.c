@@ -24,7 +24,7 @@ enum { WINDOW = 128 };
 enum direct { DIRECT_UNTRIED, DIRECT_WORKS, DIRECT_FAILS };
 
 /* A file, and the offset of its first byte in the source. */
-struct piece {
+struct file_piece {
 	struct file_source *file;
 	uint64_t base;
 };
@@ -32,9 +32,9 @@ struct piece {
 struct file_source {
 	struct source base;
 	/* The files, in the order of their offsets. */
-	struct piece *pieces;
+	struct file_piece *pieces;
 	size_t num_pieces;
-	struct piece self;
+	struct file_piece self;
 	int fd;
 	/* Set once, before `direct` becomes DIRECT_WORKS. */
 	_Atomic int direct_fd;
@@ -61,17 +61,17 @@ static struct file_source *file_of(const struct source *source)
 /* --- reading --- */
 
 /* The file and the offset of a byte of the source. */
-struct place {
+struct file_place {
 	struct file_source *file;
 	uint64_t off;  /* in the file */
 	uint64_t left; /* bytes to where the next file begins */
 	bool is_last;  /* no other file follows */
 };
 
-static struct place place_of(const struct file_source *s, uint64_t off)
+static struct file_place place_of(const struct file_source *s, uint64_t off)
 {
 	size_t low = 0, high = s->num_pieces, mid;
-	const struct piece *piece;
+	const struct file_piece *piece;
 
 	while (high - low > 1) {
 		mid = low + (high - low) / 2;
@@ -81,7 +81,7 @@ static struct place place_of(const struct file_source *s, uint64_t off)
 			high = mid;
 	}
 	piece = &s->pieces[low];
-	return (struct place){
+	return (struct file_place){
 		.file = piece->file,
 		.off = off - piece->base,
 		.left = high == s->num_pieces ? UINT64_MAX
@@ -91,14 +91,14 @@ static struct place place_of(const struct file_source *s, uint64_t off)
 }
 
 /* Returns the place of the first byte that the request has not read yet. */
-static struct place next_place(const struct file_source *s,
-			       const struct source_request *q)
+static struct file_place next_place(const struct file_source *s,
+				    const struct source_request *q)
 {
 	return place_of(s, q->off + q->got);
 }
 
 /* Zeros lie between the end of a file and the next one. */
-static bool is_gap(const struct place *at)
+static bool is_gap(const struct file_place *at)
 {
 	return !at->is_last && at->off >= (uint64_t)at->file->base.stat.st_size;
 }
@@ -128,7 +128,7 @@ static int window_of(const struct source_request *q, uint64_t most,
 	return n;
 }
 
-static ssize_t read_some(int fd, const struct place *at,
+static ssize_t read_some(int fd, const struct file_place *at,
 			 const struct source_request *q, int flags)
 {
 	struct iovec window[WINDOW];
@@ -142,7 +142,7 @@ static ssize_t read_some(int fd, const struct place *at,
 	return preadv(fd, window, n, off);
 }
 
-static void fill_gap(const struct place *at, struct source_request *q)
+static void fill_gap(const struct file_place *at, struct source_request *q)
 {
 	struct iovec window[WINDOW];
 	int n = window_of(q, at->left, window);
@@ -160,7 +160,7 @@ static bool is_enough(const struct source_request *q)
 
 /* Returns the result of a read that reached the end of a file: -ENODATA if it
    ends too early. Only the last file may end before the request. */
-static int end_of(const struct place *at, const struct source_request *q)
+static int end_of(const struct file_place *at, const struct source_request *q)
 {
 	return at->is_last && is_enough(q) ? 0 : -ENODATA;
 }
@@ -173,7 +173,7 @@ static int end_of(const struct place *at, const struct source_request *q)
 static int read_rest(struct file_source *s, struct source_request *q,
 		     bool is_direct)
 {
-	struct place at;
+	struct file_place at;
 	ssize_t got;
 
 	while (q->got < q->size) {
@@ -208,7 +208,7 @@ static int read_rest(struct file_source *s, struct source_request *q,
  */
 static int read_cached(struct file_source *file, struct source_request *q)
 {
-	struct place at;
+	struct file_place at;
 	ssize_t got;
 
 	if (atomic_load_explicit(&file->no_nowait, memory_order_relaxed))
@@ -232,7 +232,7 @@ static int read_cached(struct file_source *file, struct source_request *q)
 static int file_descriptor(const struct source *source, uint64_t off,
 			   uint64_t *at, uint64_t *left)
 {
-	struct place place = place_of(file_of(source), off);
+	struct file_place place = place_of(file_of(source), off);
 
 	*at = place.off;
 	*left = place.left;
@@ -330,7 +330,7 @@ static bool file_is_direct(const struct source *source)
 static void drop_pages(const struct file_source *s,
 		       const struct source_request *q)
 {
-	struct place at;
+	struct file_place at;
 	uint64_t n;
 
 	for (uint64_t done = 0; done < q->size; done += n) {
@@ -363,7 +363,7 @@ static int read_direct(struct file_source *file, struct source_request *q)
 static void log_failed_read(const struct file_source *file,
 			    const struct source_request *q, int r)
 {
-	struct place at = place_of(file, q->off);
+	struct file_place at = place_of(file, q->off);
 
 	log_error(file->base.log, "%s: read of %zu bytes at %llu: %s",
 		  at.file->base.path, q->size, (unsigned long long)at.off,
@@ -435,7 +435,7 @@ static bool wait_for_server(struct file_source *s, int64_t ns)
 static bool tries_again(struct file_source *s, const struct source_request *q,
 			struct netfs_failures *failures, int r)
 {
-	struct place at = next_place(s, q);
+	struct file_place at = next_place(s, q);
 	int64_t wait;
 
 	if (r == -ESTALE && atomic_load(&at.file->is_replaced))
@@ -755,7 +755,8 @@ int file_source_join(struct source *const *sources, const uint64_t *bases,
 	}
 	s->num_pieces = n;
 	for (size_t i = 0; i < n; i++) {
-		s->pieces[i] = (struct piece){ file_of(sources[i]), bases[i] };
+		s->pieces[i] =
+			(struct file_piece){ file_of(sources[i]), bases[i] };
 		if (s->pieces[i].file->netfs.kind)
 			s->netfs.kind = s->pieces[i].file->netfs.kind;
 	}

@@ -12,7 +12,7 @@
 #include "fs/source/local/file.h"
 #include "fs/source/local/net_stats.h"
 
-struct piece {
+struct join_piece {
 	struct source *source;
 	uint64_t base;
 };
@@ -21,7 +21,7 @@ struct join_read;
 
 struct join_source {
 	struct source base;
-	struct piece *pieces; /* in the order of their offsets */
+	struct join_piece *pieces; /* in the order of their offsets */
 	size_t num_pieces;
 	pthread_mutex_t lock; /* innermost; guards `active` */
 	pthread_cond_t idle;
@@ -29,7 +29,7 @@ struct join_source {
 };
 
 /* The part of a request that one source reads. */
-struct part {
+struct join_part {
 	struct source_request request;
 	struct join_read *read;
 	struct source *source;
@@ -46,7 +46,7 @@ struct join_read {
 	bool is_canceled; /* guarded by join.lock */
 	unsigned num_parts;
 	struct iovec *iov;
-	struct part parts[];
+	struct join_part parts[];
 };
 
 static struct join_source *join_of(const struct source *source)
@@ -77,8 +77,8 @@ static uint64_t end_of(const struct join_source *j, size_t i)
 }
 
 /* Bytes [off, off + size) of one piece; the last `zeros` of them are a gap. */
-struct place {
-	struct piece piece;
+struct join_place {
+	struct join_piece piece;
 	uint64_t off;
 	uint64_t size;
 	uint64_t zeros;
@@ -86,11 +86,11 @@ struct place {
 };
 
 /* Returns the place of the first bytes of a range. */
-static struct place place_of(const struct join_source *j, uint64_t off,
-			     uint64_t size)
+static struct join_place place_of(const struct join_source *j, uint64_t off,
+				  uint64_t size)
 {
 	size_t i = piece_at(j, off);
-	struct place p = {
+	struct join_place p = {
 		.piece = j->pieces[i],
 		.off = off - j->pieces[i].base,
 		.size = min_u64(size, end_of(j, i) - off),
@@ -140,7 +140,7 @@ static unsigned slice(const struct source_request *q, size_t skip, size_t size,
 }
 
 /* Zeros the last bytes of a part, which lie in a gap. */
-static void fill_gap(const struct part *part, uint64_t zeros)
+static void fill_gap(const struct join_part *part, uint64_t zeros)
 {
 	const struct source_request *q = &part->request;
 	size_t n;
@@ -180,7 +180,7 @@ static void drop_read(struct join_read *r, int result)
 	free(r);
 }
 
-static uint64_t gap_of(const struct part *part)
+static uint64_t gap_of(const struct join_part *part)
 {
 	const struct source_request *q = &part->request;
 	uint64_t has = (uint64_t)part->source->stat.st_size;
@@ -192,7 +192,7 @@ static uint64_t gap_of(const struct part *part)
 
 static void part_done(struct source_request *request, int result)
 {
-	struct part *part = request->arg;
+	struct join_part *part = request->arg;
 	struct join_read *r = part->read;
 
 	if (!result)
@@ -205,8 +205,8 @@ static void part_done(struct source_request *request, int result)
 
 /* Bytes of a place that must be read. `done` bytes of the request lie before.
  */
-static size_t need_of(const struct source_request *q, const struct place *p,
-		      uint64_t done)
+static size_t need_of(const struct source_request *q,
+		      const struct join_place *p, uint64_t done)
 {
 	if (!p->is_last)
 		return (size_t)(p->size - p->zeros);
@@ -215,11 +215,11 @@ static size_t need_of(const struct source_request *q, const struct place *p,
 	return q->need > done ? (size_t)(q->need - done) : 1;
 }
 
-static void add_part(struct join_read *r, const struct place *p, uint64_t done,
-		     struct iovec *iov)
+static void add_part(struct join_read *r, const struct join_place *p,
+		     uint64_t done, struct iovec *iov)
 {
 	const struct source_request *q = r->caller;
-	struct part *part = &r->parts[r->num_parts++];
+	struct join_part *part = &r->parts[r->num_parts++];
 
 	part->read = r;
 	part->source = p->piece.source;
@@ -246,7 +246,7 @@ static struct join_read *new_read(struct join_source *j,
 	struct join_read *r = malloc(sizeof(*r) + n * sizeof(*r->parts) +
 				     num_iov * sizeof(*r->iov));
 	struct iovec *iov;
-	struct place p;
+	struct join_place p;
 
 	if (!r)
 		return NULL;
@@ -273,7 +273,7 @@ static void join_submit(struct source *source, struct source_request *q)
 {
 	struct join_source *j = join_of(source);
 	struct join_read *r = new_read(j, q);
-	struct part *part;
+	struct join_part *part;
 
 	if (!r) {
 		q->done(q, -ENOMEM);
@@ -311,7 +311,7 @@ static struct join_read *use_read(struct join_source *j,
 	return r;
 }
 
-static bool is_done(struct join_source *j, const struct part *part)
+static bool is_done(struct join_source *j, const struct join_part *part)
 {
 	scoped_lock(&j->lock);
 	return part->is_done;
@@ -319,7 +319,7 @@ static bool is_done(struct join_source *j, const struct part *part)
 
 static void cancel_read(struct join_source *j, struct join_read *r)
 {
-	struct part *part = r->parts;
+	struct join_part *part = r->parts;
 
 	for (unsigned i = 0; i < r->num_parts; i++, part++) {
 		if (!is_done(j, part))
@@ -342,7 +342,7 @@ static int join_read(struct source *source, void *buf, size_t size,
 {
 	const struct join_source *j = join_of(source);
 	uint8_t *to = buf;
-	struct place p;
+	struct join_place p;
 	int r = 0;
 
 	for (; size && !r; size -= p.size, off += p.size, to += p.size) {
@@ -360,7 +360,7 @@ static int join_read(struct source *source, void *buf, size_t size,
 static void join_prefetch(struct source *source, uint64_t off, uint64_t size)
 {
 	const struct join_source *j = join_of(source);
-	struct place p;
+	struct join_place p;
 
 	if (off >= (uint64_t)source->stat.st_size)
 		return;
@@ -548,7 +548,7 @@ static int join_any(struct source *const *sources, const uint64_t *bases,
 		    size_t n, const char *path, struct source **out)
 {
 	struct join_source *j = calloc(1, sizeof(*j));
-	struct piece *pieces = calloc(n, sizeof(*pieces));
+	struct join_piece *pieces = calloc(n, sizeof(*pieces));
 	char *name = strdup(path);
 
 	if (!j || !pieces || !name) {
@@ -563,7 +563,7 @@ static int join_any(struct source *const *sources, const uint64_t *bases,
 	j->pieces = pieces;
 	j->num_pieces = n;
 	for (size_t i = 0; i < n; i++)
-		pieces[i] = (struct piece){ sources[i], bases[i] };
+		pieces[i] = (struct join_piece){ sources[i], bases[i] };
 	pthread_mutex_init(&j->lock, NULL);
 	pthread_cond_init(&j->idle, NULL);
 	*out = &j->base;

@@ -14,7 +14,7 @@
 #include "fs/base/util/suggest.h"
 #include "fs/base/util/typed.h"
 
-struct row {
+struct options_row {
 	const char *key;
 	enum source_option_kind kind;
 	size_t offset;
@@ -23,7 +23,7 @@ struct row {
 
 #define ROW(key, member, kind, value, help)                                    \
 	{ #key, kind, offsetof(struct source_options, member), value },
-static const struct row rows[] = { SOURCE_OPTIONS(ROW) };
+static const struct options_row rows[] = { SOURCE_OPTIONS(ROW) };
 #undef ROW
 
 static const struct typed types[] = {
@@ -67,12 +67,12 @@ static const char *const secrets[] = {
 };
 
 static void *member_of(const struct source_options *options,
-		       const struct row *row)
+		       const struct options_row *row)
 {
 	return (char *)options + row->offset;
 }
 
-static bool is_text(const struct row *row)
+static bool is_text(const struct options_row *row)
 {
 	return row->kind == SOURCE_PATH || row->kind == SOURCE_SECRET ||
 	       row->kind == SOURCE_TEXT || row->kind == SOURCE_URL;
@@ -83,7 +83,7 @@ static bool is_word(const char *word, const char *text, size_t size)
 	return strlen(word) == size && !memcmp(word, text, size);
 }
 
-static const struct row *row_of(const char *key, size_t size)
+static const struct options_row *row_of(const char *key, size_t size)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		if (is_word(rows[i].key, key, size))
@@ -115,7 +115,7 @@ static int unknown_key(const char *key, size_t size, char *why)
 }
 
 /* "expected key=VALUE", or what the value may be. */
-static int refuse(const struct row *row, bool has_value, char *why)
+static int refuse(const struct options_row *row, bool has_value, char *why)
 {
 	char expected[TYPED_EXPECTED_SIZE];
 
@@ -169,15 +169,16 @@ static bool is_path(const char *value)
 	return !access(value, F_OK);
 }
 
-static bool is_allowed(const struct row *row, const char *value)
+static bool is_allowed(const struct options_row *row, const char *value)
 {
 	if (row->kind == SOURCE_URL)
 		return is_server(value);
 	return row->kind != SOURCE_SECRET || is_path(value);
 }
 
-static int set_text(struct source_options *options, const struct row *row,
-		    const char *value, size_t size)
+static int set_text(struct source_options *options,
+		    const struct options_row *row, const char *value,
+		    size_t size)
 {
 	char **member = member_of(options, row);
 	char *text = strndup(value, size);
@@ -195,8 +196,9 @@ static int set_text(struct source_options *options, const struct row *row,
 	return 0;
 }
 
-static int set_number(struct source_options *options, const struct row *row,
-		      const char *value, size_t size)
+static int set_number(struct source_options *options,
+		      const struct options_row *row, const char *value,
+		      size_t size)
 {
 	uint64_t v;
 
@@ -213,7 +215,7 @@ int source_option_set(struct source_options *options, const char *key,
 		      size_t key_size, const char *value, size_t value_size,
 		      char why[SOURCE_OPTION_WHY_SIZE])
 {
-	const struct row *row = row_of(key, key_size);
+	const struct options_row *row = row_of(key, key_size);
 	int r = 0;
 
 	if (!row)
@@ -247,7 +249,7 @@ static int set_word(struct source_options *options, const char *word, char *why)
 {
 	size_t size = strcspn(word, "=");
 	const char *value = word[size] ? word + size + 1 : NULL;
-	const struct row *row = row_of(word, size);
+	const struct options_row *row = row_of(word, size);
 
 	if (row && !row->value && value && !strcmp(value, "false")) {
 		*(bool *)member_of(options, row) = false;
@@ -261,7 +263,7 @@ static int set_word(struct source_options *options, const char *word, char *why)
 
 size_t source_option_shown(const char *key, size_t key_size, size_t size)
 {
-	const struct row *row = row_of(key, key_size);
+	const struct options_row *row = row_of(key, key_size);
 
 	if (!row || row->kind == SOURCE_URL || row->kind == SOURCE_SECRET)
 		return key_size;
@@ -271,7 +273,7 @@ size_t source_option_shown(const char *key, size_t key_size, size_t size)
 void source_option_warn(const struct source_options *options, const char *key,
 			size_t key_size, struct log *log)
 {
-	const struct row *row = row_of(key, key_size);
+	const struct options_row *row = row_of(key, key_size);
 	const char *path;
 	struct stat st;
 
@@ -360,7 +362,7 @@ void source_options_fini(struct source_options *options)
 const char *source_option_text(const struct source_options *options,
 			       const char *key, char out[32])
 {
-	const struct row *row = row_of(key, strlen(key));
+	const struct options_row *row = row_of(key, strlen(key));
 	void *member = row ? member_of(options, row) : NULL;
 	uint64_t v;
 

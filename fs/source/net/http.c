@@ -7,7 +7,7 @@
 #include "fs/base/util/bytes.h"
 
 /* The rest of a text that is parsed. */
-struct text {
+struct http_text {
 	const char *at;
 	size_t left;
 };
@@ -17,7 +17,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-static void skip_blanks(struct text *t)
+static void skip_blanks(struct http_text *t)
 {
 	while (t->left && is_blank(*t->at)) {
 		t->at++;
@@ -25,7 +25,7 @@ static void skip_blanks(struct text *t)
 	}
 }
 
-static void trim(struct text *t)
+static void trim(struct http_text *t)
 {
 	skip_blanks(t);
 	while (t->left &&
@@ -34,7 +34,7 @@ static void trim(struct text *t)
 		t->left--;
 }
 
-static bool take(struct text *t, const char *word)
+static bool take(struct http_text *t, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -46,7 +46,7 @@ static bool take(struct text *t, const char *word)
 }
 
 /* Digits only; false if there is none, or if the number is too large. */
-static bool take_number(struct text *t, uint64_t *out)
+static bool take_number(struct http_text *t, uint64_t *out)
 {
 	uint64_t v = 0;
 	bool any = false;
@@ -62,14 +62,14 @@ static bool take_number(struct text *t, uint64_t *out)
 	return any;
 }
 
-static bool take_all_number(struct text t, uint64_t *out)
+static bool take_all_number(struct http_text t, uint64_t *out)
 {
 	return take_number(&t, out) && !t.left;
 }
 
 /* --- values --- */
 
-static bool parse_total(struct text *t, uint64_t *out)
+static bool parse_total(struct http_text *t, uint64_t *out)
 {
 	if (!take(t, "/"))
 		return false;
@@ -82,7 +82,7 @@ static bool parse_total(struct text *t, uint64_t *out)
 
 bool http_parse_range(const char *text, size_t size, struct http_answer *out)
 {
-	struct text t = { text, size };
+	struct http_text t = { text, size };
 	uint64_t first, last, total;
 
 	trim(&t);
@@ -108,7 +108,7 @@ bool http_parse_range(const char *text, size_t size, struct http_answer *out)
 	return true;
 }
 
-static bool take_two(struct text *t, int low, int high, int *out)
+static bool take_two(struct http_text *t, int low, int high, int *out)
 {
 	if (t->left < 2 || t->at[0] < '0' || t->at[0] > '9' || t->at[1] < '0' ||
 	    t->at[1] > '9')
@@ -119,7 +119,7 @@ static bool take_two(struct text *t, int low, int high, int *out)
 	return *out >= low && *out <= high;
 }
 
-static bool take_month(struct text *t, int *out)
+static bool take_month(struct http_text *t, int *out)
 {
 	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
@@ -134,7 +134,7 @@ static bool take_month(struct text *t, int *out)
 	return false;
 }
 
-static bool take_clock(struct text *t, struct tm *tm)
+static bool take_clock(struct http_text *t, struct tm *tm)
 {
 	return take_two(t, 0, 23, &tm->tm_hour) && take(t, ":") &&
 	       take_two(t, 0, 59, &tm->tm_min) && take(t, ":") &&
@@ -143,7 +143,7 @@ static bool take_clock(struct text *t, struct tm *tm)
 
 bool http_parse_date(const char *text, size_t size, time_t *out)
 {
-	struct text t = { text, size };
+	struct http_text t = { text, size };
 	struct tm tm = { 0 };
 	int century, year;
 
@@ -165,7 +165,7 @@ bool http_parse_date(const char *text, size_t size, time_t *out)
 
 /* --- fields --- */
 
-static void read_length(struct http_answer *a, struct text value)
+static void read_length(struct http_answer *a, struct http_text value)
 {
 	uint64_t length;
 
@@ -178,7 +178,7 @@ static void read_length(struct http_answer *a, struct text value)
 	a->length = length;
 }
 
-static void read_range(struct http_answer *a, struct text value)
+static void read_range(struct http_answer *a, struct http_text value)
 {
 	if (a->has_range || a->unsatisfied ||
 	    !http_parse_range(value.at, value.left, a))
@@ -186,7 +186,7 @@ static void read_range(struct http_answer *a, struct text value)
 }
 
 /* Printable characters; others could end up in a request of ours. */
-static bool is_plain(struct text value)
+static bool is_plain(struct http_text value)
 {
 	for (size_t i = 0; i < value.left; i++) {
 		if (value.at[i] <= ' ' || value.at[i] > '~')
@@ -195,7 +195,7 @@ static bool is_plain(struct text value)
 	return value.left;
 }
 
-static void copy_plain(struct text value, char *out, size_t size)
+static void copy_plain(struct http_text value, char *out, size_t size)
 {
 	if (!is_plain(value) || value.left >= size)
 		return;
@@ -203,7 +203,7 @@ static void copy_plain(struct text value, char *out, size_t size)
 	out[value.left] = '\0';
 }
 
-static void read_etag(struct http_answer *a, struct text value)
+static void read_etag(struct http_answer *a, struct http_text value)
 {
 	bool is_weak =
 		value.left > 2 && value.at[0] == 'W' && value.at[1] == '/';
@@ -218,14 +218,14 @@ static void read_etag(struct http_answer *a, struct text value)
 }
 
 /* "null" is the only version of an object that has no versions. */
-static void read_version(struct http_answer *a, struct text value)
+static void read_version(struct http_answer *a, struct http_text value)
 {
 	copy_plain(value, a->version, sizeof(a->version));
 	if (!strcmp(a->version, "null"))
 		a->version[0] = '\0';
 }
 
-static void read_generation(struct http_answer *a, struct text value)
+static void read_generation(struct http_answer *a, struct http_text value)
 {
 	uint64_t number;
 
@@ -233,13 +233,13 @@ static void read_generation(struct http_answer *a, struct text value)
 		a->generation = number;
 }
 
-static void read_modified(struct http_answer *a, struct text value)
+static void read_modified(struct http_answer *a, struct http_text value)
 {
 	a->has_modified = http_parse_date(value.at, value.left, &a->modified);
 }
 
 /* A date instead of seconds is rare and counts as absent. */
-static void read_retry_after(struct http_answer *a, struct text value)
+static void read_retry_after(struct http_answer *a, struct http_text value)
 {
 	uint64_t seconds;
 
@@ -247,26 +247,26 @@ static void read_retry_after(struct http_answer *a, struct text value)
 		a->retry_after = seconds;
 }
 
-static void read_type(struct http_answer *a, struct text value)
+static void read_type(struct http_answer *a, struct http_text value)
 {
 	a->is_multipart = take(&value, "multipart/byteranges");
 	a->is_html = take(&value, "text/html");
 }
 
-static void read_encoding(struct http_answer *a, struct text value)
+static void read_encoding(struct http_answer *a, struct http_text value)
 {
 	if (value.left && !(take(&value, "identity") && !value.left))
 		a->is_encoded = true;
 }
 
-static void read_location(struct http_answer *a, struct text value)
+static void read_location(struct http_answer *a, struct http_text value)
 {
 	a->has_location = value.left;
 }
 
 static const struct {
 	const char *name;
-	void (*read)(struct http_answer *a, struct text value);
+	void (*read)(struct http_answer *a, struct http_text value);
 } fields[] = {
 	{ "Content-Length", read_length },
 	{ "Content-Range", read_range },
@@ -280,16 +280,16 @@ static const struct {
 	{ "x-goog-generation", read_generation },
 };
 
-static void read_field(struct http_answer *a, struct text line)
+static void read_field(struct http_answer *a, struct http_text line)
 {
 	const char *colon = memchr(line.at, ':', line.left);
-	struct text value;
+	struct http_text value;
 	size_t n;
 
 	if (!colon)
 		return;
 	n = (size_t)(colon - line.at);
-	value = (struct text){ colon + 1, line.left - n - 1 };
+	value = (struct http_text){ colon + 1, line.left - n - 1 };
 	trim(&value);
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
 		if (strlen(fields[i].name) == n &&
@@ -299,7 +299,7 @@ static void read_field(struct http_answer *a, struct text line)
 }
 
 /* "HTTP/1.1 206 Partial Content" */
-static bool read_status(struct http_answer *a, struct text line)
+static bool read_status(struct http_answer *a, struct http_text line)
 {
 	uint64_t status;
 
@@ -320,7 +320,7 @@ static bool read_status(struct http_answer *a, struct text line)
 
 void http_line(struct http_answer *answer, const char *line, size_t size)
 {
-	struct text t = { line, size };
+	struct http_text t = { line, size };
 
 	if (!read_status(answer, t))
 		read_field(answer, t);

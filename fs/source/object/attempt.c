@@ -29,7 +29,7 @@ bool attempt_has_bytes(const struct attempt *a)
 
 static void note_first_byte(struct attempt *a)
 {
-	struct peer *p = a->peer;
+	struct object_peer *p = a->peer;
 	const struct net_transfer *t = &a->transfer;
 	int64_t ns = t->first_ns - (t->sent_ns ? t->sent_ns : t->begin_ns);
 
@@ -54,7 +54,7 @@ static int take_head(struct net_transfer *t)
 {
 	struct attempt *a = t->arg;
 	struct fetch *f = a->fetch;
-	struct peer *p = a->peer;
+	struct object_peer *p = a->peer;
 
 	if (!f)
 		return -ECANCELED;
@@ -154,7 +154,7 @@ void attempt_free(struct attempt *a)
 
 static void count_attempt(const struct attempt *a)
 {
-	struct peer *p = a->peer;
+	struct object_peer *p = a->peer;
 
 	add(&p->counts.connections, a->transfer.new_connections);
 	add(&p->counts.wire_bytes, a->transfer.wire_bytes);
@@ -197,7 +197,7 @@ static void take_detour(struct attempt *a)
 
 static void set_transfer(struct attempt *a)
 {
-	const struct peer *p = a->peer;
+	const struct object_peer *p = a->peer;
 	struct net_transfer *t = &a->transfer;
 
 	t->url = a->target.url;
@@ -234,7 +234,7 @@ static void set_headers(struct attempt *a)
 	lines->at = a->headers;
 }
 
-struct attempt *attempt_new(struct peer *peer, struct fetch *fetch)
+struct attempt *attempt_new(struct object_peer *peer, struct fetch *fetch)
 {
 	struct attempt *a = calloc(1, sizeof(*a));
 

@@ -49,7 +49,7 @@ struct peer_counts {
 };
 
 /* The server of an object, and what is known about both. */
-struct peer {
+struct object_peer {
 	struct net *net;
 	struct peer_counts counts;
 	struct pin pin;
@@ -87,7 +87,7 @@ struct fetch {
 
 struct attempt {
 	struct net_transfer transfer;
-	struct peer *peer;
+	struct object_peer *peer;
 	void *owner;
 	void (*ended)(struct attempt *attempt, int result);
 	struct fetch *fetch; /* NULL: ended before */
@@ -116,7 +116,7 @@ struct attempt {
 /* Returns an attempt whose headers are complete; NULL without memory. The
    caller fills in `target`, and the members from `owner` on that it needs. A
    fetch of NULL: the attempt asks for the version of the object. */
-struct attempt *attempt_new(struct peer *peer, struct fetch *fetch);
+struct attempt *attempt_new(struct object_peer *peer, struct fetch *fetch);
 void attempt_free(struct attempt *attempt);
 
 /* Starts the transfer. `ended` is called at its end, with 0 or -errno, and owns

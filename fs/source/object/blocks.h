@@ -22,7 +22,7 @@ enum block_kind { BLOCK_OTHER, BLOCK_TABLE, BLOCK_KINDS };
 
 enum block_state { BLOCK_READING, BLOCK_READY, BLOCK_FAILED };
 
-struct fetch;
+struct tables_fetch;
 
 struct block {
 	UT_hash_handle hh;
@@ -32,7 +32,7 @@ struct block {
 	enum block_state state;
 	enum block_kind kind;
 	int error;	     /* of BLOCK_FAILED */
-	struct fetch *fetch; /* of BLOCK_READING */
+	struct tables_fetch *fetch; /* of BLOCK_READING */
 	uint8_t bytes[BLOCK_BYTES];
 };
 

@@ -39,16 +39,16 @@ struct disk_source {
 };
 
 /* Pages [first, end) of a request, from one place. */
-struct run {
+struct disk_run {
 	uint64_t first, end;
 	bool is_local;
 };
 
-struct part {
+struct disk_part {
 	struct source_request request;
 	struct source_request again; /* of damaged pages, to the inner source */
 	struct disk_read *read;
-	struct run run;
+	struct disk_run run;
 	uint64_t from, to;    /* bytes of the object */
 	struct iovec *pieces; /* memory for them */
 };
@@ -69,7 +69,7 @@ struct disk_read {
 	uint32_t *sums;	      /* per page */
 	uint8_t *edges;	      /* the rest of the first and the last page */
 	unsigned num_parts;
-	struct part parts[];
+	struct disk_part parts[];
 };
 
 static struct disk_source *disk_of(const struct source *source)
@@ -116,7 +116,7 @@ static size_t missing_until(const uint32_t *sums, size_t n, size_t at)
 }
 
 static unsigned find_runs(const uint32_t *sums, size_t n, uint64_t first,
-			  struct run runs[PARTS_MAX])
+			  struct disk_run runs[PARTS_MAX])
 {
 	unsigned num = 0;
 	size_t at = 0, end;
@@ -130,7 +130,8 @@ static unsigned find_runs(const uint32_t *sums, size_t n, uint64_t first,
 			is_local &= end == n;
 			end = n;
 		}
-		runs[num++] = (struct run){ first + at, first + end, is_local };
+		runs[num++] =
+			(struct disk_run){ first + at, first + end, is_local };
 	}
 	return num;
 }
@@ -138,13 +139,14 @@ static unsigned find_runs(const uint32_t *sums, size_t n, uint64_t first,
 /* --- checking --- */
 
 /* Walks over the pages of scattered memory. */
-struct walk {
+struct disk_walk {
 	const struct iovec *iov;
 	size_t skip;
 };
 
 /* Returns the next bytes; a copy in `page` if they are not contiguous. */
-static const uint8_t *next_bytes(struct walk *w, size_t size, uint8_t *page)
+static const uint8_t *next_bytes(struct disk_walk *w, size_t size,
+				 uint8_t *page)
 {
 	const uint8_t *at;
 	size_t done = 0, n;
@@ -173,7 +175,7 @@ static const uint8_t *next_bytes(struct walk *w, size_t size, uint8_t *page)
 
 /* Pages that were damaged lie within [bad->first, bad->end). */
 static void compare(struct disk_source *d, uint64_t page, uint32_t found,
-		    uint32_t sum, struct run *bad)
+		    uint32_t sum, struct disk_run *bad)
 {
 	if (found == sum)
 		return;
@@ -187,14 +189,15 @@ static void compare(struct disk_source *d, uint64_t page, uint32_t found,
  * Compares pages in memory from w on with their checksums. Returns the smallest
  * run that contains all that differ.
  */
-static struct run check_pages(struct disk_source *d, const struct run *run,
-			      struct walk w, const uint32_t *sums)
+static struct disk_run check_pages(struct disk_source *d,
+				   const struct disk_run *run,
+				   struct disk_walk w, const uint32_t *sums)
 {
 	const struct tier_index *index = &d->store.index;
 	uint8_t spare[3][PAGE];
 	const uint8_t *three[3];
 	uint32_t found[3];
-	struct run bad = { 0 };
+	struct disk_run bad = { 0 };
 	uint64_t page = run->first;
 
 	for (; page + 3 <= run->end && page + 3 < index->num_pages; page += 3) {
@@ -275,7 +278,7 @@ static void drop_pending(struct disk_read *r)
 	q->done(q, result);
 }
 
-static void finish_part(struct part *part, int result)
+static void finish_part(struct disk_part *part, int result)
 {
 	int none = 0;
 
@@ -286,7 +289,8 @@ static void finish_part(struct part *part, int result)
 }
 
 /* Queues those whole pages of a part that were missing. */
-static void store_part(const struct part *part, uint64_t first, uint64_t end)
+static void store_part(const struct disk_part *part, uint64_t first,
+		       uint64_t end)
 {
 	struct disk_read *r = part->read;
 	struct disk_source *d = r->d;
@@ -298,7 +302,7 @@ static void store_part(const struct part *part, uint64_t first, uint64_t end)
 }
 
 /* The whole pages within the bytes of a part. */
-static void store_whole_pages(const struct part *part)
+static void store_whole_pages(const struct disk_part *part)
 {
 	uint64_t size = size_of(part->read->d);
 	uint64_t first = (part->from + PAGE - 1) / PAGE;
@@ -310,7 +314,7 @@ static void store_whole_pages(const struct part *part)
 
 static void inner_done(struct source_request *request, int result)
 {
-	struct part *part = request->arg;
+	struct disk_part *part = request->arg;
 	struct disk_source *d = part->read->d;
 
 	disk_fill_idle(&d->fill);
@@ -321,7 +325,7 @@ static void inner_done(struct source_request *request, int result)
 
 static void again_done(struct source_request *request, int result)
 {
-	struct part *part = request->arg;
+	struct disk_part *part = request->arg;
 
 	disk_fill_idle(&part->read->d->fill);
 	if (!result)
@@ -331,7 +335,7 @@ static void again_done(struct source_request *request, int result)
 }
 
 /* Reads damaged pages from the inner source, into the same memory. */
-static void read_again(struct part *part, const struct run *bad)
+static void read_again(struct disk_part *part, const struct disk_run *bad)
 {
 	struct disk_read *r = part->read;
 	struct disk_source *d = r->d;
@@ -358,10 +362,10 @@ static void read_again(struct part *part, const struct run *bad)
 
 static void local_done(struct source_request *request, int result)
 {
-	struct part *part = request->arg;
+	struct disk_part *part = request->arg;
 	struct disk_read *r = part->read;
 	struct disk_source *d = r->d;
-	struct run bad = part->run;
+	struct disk_run bad = part->run;
 
 	if (result == -ECANCELED || atomic_load(&d->is_closing)) {
 		finish_part(part, -ECANCELED);
@@ -372,7 +376,7 @@ static void local_done(struct source_request *request, int result)
 				  result);
 	else
 		bad = check_pages(d, &part->run,
-				  (struct walk){ request->iov, 0 },
+				  (struct disk_walk){ request->iov, 0 },
 				  r->sums + (part->run.first - r->first));
 	if (bad.first < bad.end) {
 		read_again(part, &bad);
@@ -385,24 +389,24 @@ static void local_done(struct source_request *request, int result)
 /* --- requests --- */
 
 /* The bytes of a request that exist, and their pages. */
-struct span {
+struct disk_span {
 	uint64_t off, end;
 	uint64_t first;
 	size_t n;
 };
 
-static struct span span_of(const struct disk_source *d, uint64_t off,
-			   uint64_t size)
+static struct disk_span span_of(const struct disk_source *d, uint64_t off,
+				uint64_t size)
 {
 	uint64_t end = off + min_u64(size, size_of(d) - off);
 	uint64_t first = off / PAGE;
 
-	return (struct span){ off, end, first,
-			      (size_t)((end + PAGE - 1) / PAGE - first) };
+	return (struct disk_span){ off, end, first,
+				   (size_t)((end + PAGE - 1) / PAGE - first) };
 }
 
 /* Makes r->iov, the memory of whole pages. */
-static bool set_memory(struct disk_read *r, const struct span *span)
+static bool set_memory(struct disk_read *r, const struct disk_span *span)
 {
 	const struct source_request *q = r->caller;
 	const struct iovec whole = { q->buf, q->size };
@@ -427,8 +431,8 @@ static bool set_memory(struct disk_read *r, const struct span *span)
 	return true;
 }
 
-static void set_part(struct disk_read *r, struct part *part,
-		     const struct span *span, const struct run *run,
+static void set_part(struct disk_read *r, struct disk_part *part,
+		     const struct disk_span *span, const struct disk_run *run,
 		     struct iovec *pieces)
 {
 	struct disk_source *d = r->d;
@@ -443,7 +447,7 @@ static void set_part(struct disk_read *r, struct part *part,
 		to = min_u64(to, span->end);
 	}
 	size = (size_t)(to - from);
-	*part = (struct part){
+	*part = (struct disk_part){
 		.read = r,
 		.run = *run,
 		.from = from,
@@ -467,8 +471,8 @@ static void set_part(struct disk_read *r, struct part *part,
 /* Takes the ownership of `sums`. NULL: memory is short. */
 static struct disk_read *new_read(struct disk_source *d,
 				  struct source_request *q,
-				  const struct span *span, uint32_t *sums,
-				  const struct run *runs, unsigned num)
+				  const struct disk_span *span, uint32_t *sums,
+				  const struct disk_run *runs, unsigned num)
 {
 	struct disk_read *r = calloc(1, sizeof(*r) + num * sizeof(*r->parts));
 	struct iovec *pieces;
@@ -501,7 +505,7 @@ static struct disk_read *new_read(struct disk_source *d,
 static void submit_read(struct disk_read *r)
 {
 	struct disk_source *d = r->d;
-	struct part *part;
+	struct disk_part *part;
 
 	pthread_mutex_lock(&d->lock);
 	DL_APPEND(d->reads, r);
@@ -527,7 +531,7 @@ static void log_past_end(const struct disk_source *d, size_t size, uint64_t off)
 		  d->base.path, size, (ull)off, strerror(EIO));
 }
 
-static bool all_are_missing(const struct run *runs, unsigned num)
+static bool all_are_missing(const struct disk_run *runs, unsigned num)
 {
 	return num == 1 && !runs->is_local;
 }
@@ -536,8 +540,8 @@ static void disk_submit(struct source *source, struct source_request *q)
 {
 	struct disk_source *d = disk_of(source);
 	struct disk_read *r = NULL;
-	struct run runs[PARTS_MAX];
-	struct span span;
+	struct disk_run runs[PARTS_MAX];
+	struct disk_span span;
 	uint32_t *sums;
 	unsigned num;
 
@@ -602,7 +606,7 @@ static void disk_cancel(struct source *source, struct source_request *q)
 /* --- reads on the caller's thread --- */
 
 /* Reads pages from the inner source and stores them. */
-static int read_missing(struct disk_source *d, const struct run *run,
+static int read_missing(struct disk_source *d, const struct disk_run *run,
 			uint8_t *bytes)
 {
 	uint64_t from = run->first * PAGE;
@@ -619,19 +623,19 @@ static int read_missing(struct disk_source *d, const struct run *run,
 	return r;
 }
 
-static int read_present(struct disk_source *d, const struct run *run,
+static int read_present(struct disk_source *d, const struct disk_run *run,
 			uint8_t *bytes, const uint32_t *sums)
 {
 	uint64_t from = run->first * PAGE;
 	size_t size = (size_t)(min_u64(run->end * PAGE, size_of(d)) - from);
 	const struct iovec iov = { bytes, size };
-	struct run bad = *run;
+	struct disk_run bad = *run;
 	int r = source_read(d->local, bytes, size, from);
 
 	if (r)
 		tier_store_failed(&d->store, run->first, run->end, r);
 	else
-		bad = check_pages(d, run, (struct walk){ &iov, 0 }, sums);
+		bad = check_pages(d, run, (struct disk_walk){ &iov, 0 }, sums);
 	if (bad.first < bad.end)
 		return read_missing(d, &bad,
 				    bytes + (bad.first - run->first) * PAGE);
@@ -640,11 +644,11 @@ static int read_present(struct disk_source *d, const struct run *run,
 }
 
 /* Reads whole pages into `bytes`. */
-static int read_pages(struct disk_source *d, const struct span *span,
+static int read_pages(struct disk_source *d, const struct disk_span *span,
 		      uint8_t *bytes)
 {
 	uint32_t sums[SYNC_MOST / PAGE + 1];
-	struct run runs[PARTS_MAX];
+	struct disk_run runs[PARTS_MAX];
 	uint8_t *at;
 	unsigned num;
 	size_t n;
@@ -661,7 +665,7 @@ static int read_pages(struct disk_source *d, const struct span *span,
 	return r;
 }
 
-static bool has_any(struct disk_source *d, const struct span *span)
+static bool has_any(struct disk_source *d, const struct disk_span *span)
 {
 	uint32_t sums[SYNC_MOST / PAGE + 1];
 
@@ -672,7 +676,7 @@ static bool has_any(struct disk_source *d, const struct span *span)
 	return false;
 }
 
-static int read_span(struct disk_source *d, const struct span *span,
+static int read_span(struct disk_source *d, const struct disk_span *span,
 		     uint8_t *out)
 {
 	size_t size = (size_t)(span->end - span->off);
@@ -697,7 +701,7 @@ static int disk_read_now(struct source *source, void *buf, size_t size,
 {
 	struct disk_source *d = disk_of(source);
 	uint8_t *out = buf;
-	struct span span;
+	struct disk_span span;
 	int r = 0;
 
 	if (!range_ok(off, size, size_of(d))) {
@@ -762,7 +766,7 @@ static void disk_prefetch(struct source *source, uint64_t off, uint64_t size)
 {
 	struct disk_source *d = disk_of(source);
 	uint32_t sums[SYNC_MOST / PAGE + 1];
-	struct span span;
+	struct disk_span span;
 	uint64_t end;
 
 	if (off >= size_of(d))

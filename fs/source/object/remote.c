@@ -156,7 +156,7 @@ static void give_up(struct fetch *f, int error, const char *why)
 	finish(f, error);
 }
 
-struct failure {
+struct remote_failure {
 	int error;
 	const char *why;
 	uint64_t after_s;  /* the server asks for this pause */
@@ -167,7 +167,8 @@ struct failure {
 
 /* A URL that is wrong should not keep its user waiting. But a job may start
    while its server does, and its time of retries is meant for that. */
-static int64_t patience_ns(const struct remote *r, const struct failure *why)
+static int64_t patience_ns(const struct remote *r,
+			   const struct remote_failure *why)
 {
 	uint64_t ms = r->retry_ms;
 	bool is_open = why->is_wrong ? r->has_read : r->peer.pin.is_set;
@@ -177,7 +178,7 @@ static int64_t patience_ns(const struct remote *r, const struct failure *why)
 	return (int64_t)ms * 1000000;
 }
 
-static void try_again(struct fetch *f, const struct failure *why)
+static void try_again(struct fetch *f, const struct remote_failure *why)
 {
 	struct remote *r = f->owner;
 	int64_t now = clock_ns(), wake, last;
@@ -206,7 +207,7 @@ static void try_again(struct fetch *f, const struct failure *why)
 /* A server did answer, but wrongly. */
 static void try_again_after(struct fetch *f, const char *why)
 {
-	try_again(f, &(struct failure){
+	try_again(f, &(struct remote_failure){
 			     .error = -EIO, .why = why, .is_wrong = true });
 }
 
@@ -268,10 +269,10 @@ static void fail_by_status(struct fetch *f, struct attempt *a)
 		/* fall through */
 	case RETRY_NONE:
 	case RETRY_AGAIN:
-		try_again(f, &(struct failure){ .error = error,
-						.why = why,
-						.after_s = after_s,
-						.is_there = true });
+		try_again(f, &(struct remote_failure){ .error = error,
+						       .why = why,
+						       .after_s = after_s,
+						       .is_there = true });
 		return;
 	case RETRY_REPLACED:
 		if (!r->peer.pin.is_set)
@@ -307,7 +308,7 @@ static void fail_by_transport(struct fetch *f, const struct attempt *a,
 {
 	struct remote *r = f->owner;
 	const struct net_transfer *t = &a->transfer;
-	const struct failure failure = {
+	const struct remote_failure failure = {
 		.error = error,
 		.why = *t->why ? t->why : strerror(-error),
 		.silent_ns = clock_ns() - t->last_ns,
@@ -440,9 +441,10 @@ static void fail_to_begin(struct fetch *f, int error)
 		return;
 	}
 	f->waits_for_keys = true;
-	try_again(f, &(struct failure){ .error = -EACCES,
-					.why = "there are no valid credentials",
-					.after_s = 1 });
+	try_again(f, &(struct remote_failure){
+			     .error = -EACCES,
+			     .why = "there are no valid credentials",
+			     .after_s = 1 });
 }
 
 static void begin_attempt(struct fetch *f, bool is_hedge)

@@ -20,7 +20,7 @@
 #include "fs/source/object/attempt.h"
 
 struct remote {
-	struct peer peer;
+	struct object_peer peer;
 	struct log *log;
 	const char *name; /* for messages */
 	uint64_t retry_ms;

@@ -42,7 +42,7 @@ struct want {
 	struct want *prev, *next;	      /* in fetch->waiting */
 	struct want *prev_async, *next_async; /* in tables.async */
 	struct source_request *caller;	      /* NULL: a thread waits */
-	struct fetch *fetch;		      /* that it waits for, or NULL */
+	struct tables_fetch *fetch;	      /* that it waits for, or NULL */
 	uint64_t off;
 	uint64_t size;
 	bool joined; /* a fetch that began in the background */
@@ -54,9 +54,9 @@ struct want {
 };
 
 /* A request of adjacent blocks. */
-struct fetch {
+struct tables_fetch {
 	struct source_request request;
-	struct fetch *prev, *next; /* in a list of fetches to submit */
+	struct tables_fetch *prev, *next; /* in a list of fetches to submit */
 	struct tables *tables;
 	struct want *waiting;
 	bool is_background;
@@ -149,9 +149,9 @@ static bool is_known(struct tables *t, uint64_t off, uint64_t size)
 
 static void fetch_done(struct source_request *request, int result);
 
-static struct fetch *fetch_new(struct tables *t, uint64_t off, bool must)
+static struct tables_fetch *fetch_new(struct tables *t, uint64_t off, bool must)
 {
-	struct fetch *f = malloc(sizeof(*f));
+	struct tables_fetch *f = malloc(sizeof(*f));
 
 	if (!f)
 		return NULL;
@@ -169,7 +169,7 @@ static struct fetch *fetch_new(struct tables *t, uint64_t off, bool must)
 	return f;
 }
 
-static void add_to_fetch(struct fetch *f, struct block *block)
+static void add_to_fetch(struct tables_fetch *f, struct block *block)
 {
 	const struct tables *t = f->tables;
 	size_t size = (size_t)min_u64(BLOCK, t->size - block->index * BLOCK);
@@ -187,9 +187,9 @@ static void add_to_fetch(struct fetch *f, struct block *block)
  * multiples of PIECE. Leaves out blocks for which there is no room.
  */
 static void make_fetches(struct tables *t, uint64_t off, uint64_t end,
-			 bool must, struct fetch **list)
+			 bool must, struct tables_fetch **list)
 {
-	struct fetch *f = NULL;
+	struct tables_fetch *f = NULL;
 	struct block *block;
 
 	for (uint64_t i = off / BLOCK; i * BLOCK < end; i++) {
@@ -236,9 +236,9 @@ static uint64_t most_ahead(const struct tables *t, uint64_t off)
 
 /* --- requests; without the lock --- */
 
-static void submit_fetches(struct tables *t, struct fetch *list)
+static void submit_fetches(struct tables *t, struct tables_fetch *list)
 {
-	struct fetch *f, *next;
+	struct tables_fetch *f, *next;
 
 	for (f = list; f; f = next) {
 		next = f->next;
@@ -332,7 +332,7 @@ static bool use_blocks(struct tables *t, struct want *w, uint64_t end)
  * missing ones. Returns false if there is no room for them.
  */
 static bool take_blocks(struct tables *t, struct want *w, uint64_t off,
-			uint64_t size, struct fetch **list)
+			uint64_t size, struct tables_fetch **list)
 {
 	uint64_t from = off, end = off + size;
 
@@ -378,9 +378,9 @@ static unsigned background_depth(const struct tables *t)
 }
 
 /* Makes the next fetches of the tables: those of one piece. */
-static struct fetch *next_background(struct tables *t)
+static struct tables_fetch *next_background(struct tables *t)
 {
-	struct fetch *list = NULL, *f;
+	struct tables_fetch *list = NULL, *f;
 	const struct source_range *r;
 	uint64_t end;
 
@@ -406,7 +406,7 @@ static struct fetch *next_background(struct tables *t)
    grow. */
 static void fill_tables(struct tables *t)
 {
-	struct fetch *list;
+	struct tables_fetch *list;
 
 	pthread_mutex_lock(&t->lock);
 	if (!t->is_wanted || t->is_filling) {
@@ -431,7 +431,8 @@ static void fill_tables(struct tables *t)
 
 /* A failure ends the reading of whole tables; the next reader of a table begins
    it again there. The caller holds the lock. */
-static void note_background(struct tables *t, const struct fetch *f, int result)
+static void note_background(struct tables *t, const struct tables_fetch *f,
+			    int result)
 {
 	if (!f->is_background)
 		return;
@@ -475,7 +476,8 @@ static void finish_want(struct tables *t, struct want *w)
 
 /* A reader requests its blocks itself, once, if a request failed that began
    before: the server may be back. The caller holds the lock. */
-static void try_again(struct tables *t, struct want *w, struct fetch **list)
+static void try_again(struct tables *t, struct want *w,
+		      struct tables_fetch **list)
 {
 	int result = w->result;
 
@@ -495,7 +497,7 @@ static void try_again(struct tables *t, struct want *w, struct fetch **list)
 /* Moves the readers of a fetch on. Returns the requests that are done. The
    caller holds the lock. */
 static struct want *move_on(struct tables *t, struct want *waiting,
-			    struct fetch **list)
+			    struct tables_fetch **list)
 {
 	struct want *done = NULL, *w, *next;
 
@@ -512,10 +514,10 @@ static struct want *move_on(struct tables *t, struct want *waiting,
 
 static void fetch_done(struct source_request *request, int result)
 {
-	struct fetch *f = request->arg;
+	struct tables_fetch *f = request->arg;
 	struct tables *t = f->tables;
 	struct want *done, *w, *next;
-	struct fetch *list = NULL;
+	struct tables_fetch *list = NULL;
 
 	pthread_mutex_lock(&t->lock);
 	for (unsigned i = 0; i < f->num; i++)
@@ -535,7 +537,7 @@ static void fetch_done(struct source_request *request, int result)
 
 /* --- reading --- */
 
-struct piece {
+struct tables_piece {
 	struct source_request request;
 	struct source_wait *wait;
 	int result;
@@ -543,7 +545,7 @@ struct piece {
 
 static void piece_done(struct source_request *request, int result)
 {
-	struct piece *piece = request->arg;
+	struct tables_piece *piece = request->arg;
 
 	piece->result = result;
 	source_wait_done(piece->wait);
@@ -553,7 +555,7 @@ static void piece_done(struct source_request *request, int result)
 static ssize_t read_pieces(struct tables *t, uint8_t *buf, size_t size,
 			   uint64_t off, size_t each)
 {
-	struct piece pieces[PIECES_AT_ONCE];
+	struct tables_piece pieces[PIECES_AT_ONCE];
 	struct source_wait wait;
 	size_t at = 0;
 	unsigned n = 0;
@@ -561,7 +563,7 @@ static ssize_t read_pieces(struct tables *t, uint8_t *buf, size_t size,
 
 	source_wait_init(&wait);
 	for (; n < PIECES_AT_ONCE && at < size; n++) {
-		pieces[n] = (struct piece){
+		pieces[n] = (struct tables_piece){
 			.request = {
 				.buf = buf + at,
 				.off = off + at,
@@ -607,7 +609,7 @@ static bool read_blocks(struct tables *t, uint8_t *buf, size_t size,
 {
 	const struct source_request q = { .buf = buf, .size = size };
 	struct want w = { .num = 0 };
-	struct fetch *list = NULL;
+	struct tables_fetch *list = NULL;
 	bool taken;
 
 	pthread_mutex_lock(&t->lock);
@@ -634,7 +636,7 @@ static bool read_blocks(struct tables *t, uint8_t *buf, size_t size,
  * its missing blocks, and of those ahead of a scan. The caller holds the lock.
  */
 static bool plan_read(struct tables *t, uint64_t off, uint64_t size,
-		      struct fetch **list, struct fetch **ahead)
+		      struct tables_fetch **list, struct tables_fetch **ahead)
 {
 	const struct source_range *r = table_at(t, off);
 	uint64_t limit = r ? r->off + r->size : t->size;
@@ -660,7 +662,7 @@ static int tables_read(struct source *source, void *buf, size_t size,
 		       uint64_t off)
 {
 	struct tables *t = tables_of(source);
-	struct fetch *list = NULL, *ahead = NULL;
+	struct tables_fetch *list = NULL, *ahead = NULL;
 	bool through;
 	size_t n;
 	int r = 0;
@@ -715,7 +717,7 @@ enum course {
 
 /* Sets *want unless the request passes. */
 static enum course take_request(struct tables *t, struct source_request *q,
-				struct want **want, struct fetch **list)
+				struct want **want, struct tables_fetch **list)
 {
 	struct want *w;
 
@@ -738,7 +740,7 @@ static enum course take_request(struct tables *t, struct source_request *q,
 static void tables_submit(struct source *source, struct source_request *q)
 {
 	struct tables *t = tables_of(source);
-	struct fetch *list = NULL;
+	struct tables_fetch *list = NULL;
 	struct want *w;
 
 	q->got = 0;
@@ -791,7 +793,7 @@ static void tables_cancel(struct source *source, struct source_request *q)
 static void tables_prefetch(struct source *source, uint64_t off, uint64_t size)
 {
 	struct tables *t = tables_of(source);
-	struct fetch *list = NULL;
+	struct tables_fetch *list = NULL;
 	uint64_t end;
 
 	if (off >= t->size || !size)

@@ -63,7 +63,7 @@ static enum pin_verdict say(enum pin_verdict verdict, char *why,
 
 /* --- the bytes of an answer --- */
 
-struct extent {
+struct pin_extent {
 	uint64_t first, last, total;
 };
 
@@ -74,7 +74,7 @@ static bool is_whole(const struct http_answer *a)
 }
 
 static enum pin_verdict read_extent(const struct http_answer *a, uint64_t off,
-				    uint64_t size, struct extent *out,
+				    uint64_t size, struct pin_extent *out,
 				    char *why)
 {
 	if (a->malformed)
@@ -90,7 +90,7 @@ static enum pin_verdict read_extent(const struct http_answer *a, uint64_t off,
 			PIN_REFUSED, why,
 			"the server compresses the object: switch its Content-Encoding off");
 	if (a->has_range) {
-		*out = (struct extent){ a->first, a->last, a->total };
+		*out = (struct pin_extent){ a->first, a->last, a->total };
 		return PIN_OK;
 	}
 	if (!is_whole(a))
@@ -100,14 +100,15 @@ static enum pin_verdict read_extent(const struct http_answer *a, uint64_t off,
 		return say(
 			PIN_REFUSED, why,
 			"the server ignores Range and sends the whole object: use a server that answers requests for ranges, such as nginx");
-	*out = (struct extent){ 0, a->length ? a->length - 1 : 0, a->length };
+	*out = (struct pin_extent){ 0, a->length ? a->length - 1 : 0,
+				    a->length };
 	return PIN_OK;
 }
 
 /* The answer begins at `off`, and has no byte beyond the requested ones. It may
    be shorter. */
 static enum pin_verdict check_extent(const struct http_answer *a,
-				     const struct extent *got, uint64_t off,
+				     const struct pin_extent *got, uint64_t off,
 				     uint64_t size, char *why)
 {
 	uint64_t last = min_u64(off + size, got->total);
@@ -190,7 +191,7 @@ enum pin_verdict pin_check(struct pin *pin, const struct http_answer *answer,
 			   uint64_t off, uint64_t size, uint64_t *end,
 			   char why[PIN_WHY_SIZE])
 {
-	struct extent got = { 0 };
+	struct pin_extent got = { 0 };
 	enum pin_verdict v = read_extent(answer, off, size, &got, why);
 
 	/* The server could serve ranges before. */

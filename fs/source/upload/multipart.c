@@ -36,13 +36,13 @@ enum {
 #define TOKEN_FIELD "x-amz-meta-betonfs-upload"
 
 /* A part that is complete at the server, if `etag` is not NULL. */
-struct part {
+struct multipart_part {
 	char *etag;
 	uint32_t crc;
 };
 
 /* Bytes on their way. */
-struct job {
+struct multipart_job {
 	unsigned number; /* 0: none */
 	bool taken;	 /* by a sender */
 	const uint8_t *bytes;
@@ -78,8 +78,8 @@ struct multipart {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* The lock guards the members below. */
-	struct part *parts; /* PARTS_MAX of them */
-	struct job jobs[SENDERS_MAX];
+	struct multipart_part *parts; /* PARTS_MAX of them */
+	struct multipart_job jobs[SENDERS_MAX];
 	unsigned num_jobs;
 	int error; /* the first failure */
 	bool ends; /* the senders end */
@@ -238,7 +238,7 @@ static int poll_sender(void *arg)
 	return r;
 }
 
-static int keep_part(struct multipart *u, const struct job *job,
+static int keep_part(struct multipart *u, const struct multipart_job *job,
 		     const struct store_request *r, uint32_t crc)
 {
 	char *etag = *r->answer.etag ? strdup(r->answer.etag) : NULL;
@@ -252,12 +252,12 @@ static int keep_part(struct multipart *u, const struct job *job,
 		return out_of_memory(u);
 	pthread_mutex_lock(&u->lock);
 	free(u->parts[job->number].etag);
-	u->parts[job->number] = (struct part){ etag, crc };
+	u->parts[job->number] = (struct multipart_part){ etag, crc };
 	pthread_mutex_unlock(&u->lock);
 	return 0;
 }
 
-static int send_part(struct multipart *u, const struct job *job)
+static int send_part(struct multipart *u, const struct multipart_job *job)
 {
 	char line[64], sum[CHECKSUM_SIZE];
 	cleanup_free char *query = NULL;
@@ -290,7 +290,7 @@ static int send_part(struct multipart *u, const struct job *job)
 }
 
 /* Returns a part that no sender has taken, or NULL. */
-static struct job *find_job(struct multipart *u)
+static struct multipart_job *find_job(struct multipart *u)
 {
 	for (size_t i = 0; i < SENDERS_MAX; i++) {
 		if (u->jobs[i].number && !u->jobs[i].taken)
@@ -299,10 +299,10 @@ static struct job *find_job(struct multipart *u)
 	return NULL;
 }
 
-static void end_job(struct multipart *u, struct job *job, int error)
+static void end_job(struct multipart *u, struct multipart_job *job, int error)
 {
 	free(job->owned);
-	*job = (struct job){ 0 };
+	*job = (struct multipart_job){ 0 };
 	u->num_jobs--;
 	if (!u->error)
 		u->error = error;
@@ -315,7 +315,7 @@ static void *run_sender(void *arg)
 
 	pthread_mutex_lock(&u->lock);
 	while (!u->error) {
-		struct job *job = find_job(u);
+		struct multipart_job *job = find_job(u);
 		int r;
 
 		if (!job && u->ends)
@@ -402,7 +402,8 @@ static int push(struct multipart *u, unsigned number, const uint8_t *bytes,
 	for (size_t i = 0; i < SENDERS_MAX; i++) {
 		if (u->jobs[i].number)
 			continue;
-		u->jobs[i] = (struct job){ number, false, bytes, size, owned };
+		u->jobs[i] = (struct multipart_job){ number, false, bytes, size,
+						     owned };
 		u->num_jobs++;
 		break;
 	}
@@ -625,7 +626,7 @@ static char *list_parts(struct multipart *u, size_t *size, unsigned *num)
 	      "2006-03-01/\">",
 	      out);
 	for (unsigned i = 1; i <= PARTS_MAX; i++) {
-		const struct part *p = &u->parts[i];
+		const struct multipart_part *p = &u->parts[i];
 
 		if (!p->etag)
 			continue;

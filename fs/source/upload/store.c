@@ -184,7 +184,7 @@ const char *store_whole_header(const struct store *s)
 /* --- one attempt --------------------------------------------------------- */
 
 /* An attempt: the request and its answer. */
-struct attempt {
+struct store_attempt {
 	struct store_request *request;
 	struct url_request url;
 	char *full;  /* URL and query */
@@ -197,7 +197,7 @@ struct attempt {
 	char value[STORE_FIELD_MAX];
 };
 
-static void attempt_fini(struct attempt *a)
+static void attempt_fini(struct store_attempt *a)
 {
 	url_request_fini(&a->url);
 	credentials_lines_fini(&a->secrets);
@@ -212,7 +212,7 @@ static const char *const method_names[] = {
 };
 
 /* Adds the query of the request to that of the URL. */
-static int add_query(struct attempt *a, const char *query)
+static int add_query(struct store_attempt *a, const char *query)
 {
 	const char *own = a->url.query;
 
@@ -245,7 +245,7 @@ static int poll_owner(struct store_request *r)
 
 /* Signs the request, and waits for a renewal of the credentials. Over TLS the
    body is not hashed, because TLS detects changes. */
-static int sign(struct store *s, struct attempt *a)
+static int sign(struct store *s, struct store_attempt *a)
 {
 	struct store_request *r = a->request;
 	char hash[SHA256_HEX_SIZE];
@@ -275,7 +275,7 @@ static int sign(struct store *s, struct attempt *a)
 	return error;
 }
 
-static int make_attempt(struct store *s, struct attempt *a)
+static int make_attempt(struct store *s, struct store_attempt *a)
 {
 	struct store_request *r = a->request;
 	char why[URL_WHY_SIZE] = "";
@@ -296,7 +296,7 @@ static int make_attempt(struct store *s, struct attempt *a)
 }
 
 /* Keeps the value of the field that the caller wants, without outer spaces. */
-static void take_value(struct attempt *a, const char *line, size_t size)
+static void take_value(struct store_attempt *a, const char *line, size_t size)
 {
 	const char *field = a->request->field;
 	size_t n = field ? strlen(field) : 0;
@@ -317,14 +317,14 @@ static void take_value(struct attempt *a, const char *line, size_t size)
 
 static void take_line(void *arg, const char *line, size_t size)
 {
-	struct attempt *a = arg;
+	struct store_attempt *a = arg;
 
 	refusal_line(&a->refusal, line, size);
 	take_value(a, line, size);
 }
 
 /* Sends the request once. Returns 0, whatever the status is. */
-static int send_attempt(struct store *s, struct attempt *a)
+static int send_attempt(struct store *s, struct store_attempt *a)
 {
 	const struct store_request *r = a->request;
 	bool has_keys = store_has_parts(s) || s->url.userinfo || a->secrets.num;
@@ -377,7 +377,7 @@ static bool is_error(const char *xml)
 
 /* Takes the answer, and the code and message of an error. S3 also reports
    errors with the status 200. */
-static void take_answer(struct attempt *a)
+static void take_answer(struct store_attempt *a)
 {
 	struct store_request *r = a->request;
 	char message[STORE_WHY_MAX / 2] = "";
@@ -484,7 +484,8 @@ static enum next after_failure(struct store_request *r,
 	return e->is_final ? NEXT_NONE : NEXT_LATER;
 }
 
-static int after_answer(struct store *s, struct attempt *a, enum next *next)
+static int after_answer(struct store *s, struct store_attempt *a,
+			enum next *next)
 {
 	struct store_request *r = a->request;
 	const struct status_row *row;
@@ -507,7 +508,7 @@ static int after_answer(struct store *s, struct attempt *a, enum next *next)
 
 static int try_once(struct store *s, struct store_request *r, enum next *next)
 {
-	struct attempt a = { .request = r };
+	struct store_attempt a = { .request = r };
 	int error = make_attempt(s, &a);
 
 	*next = NEXT_NONE;

@@ -11,7 +11,7 @@
 #include "loader/util/gray.h"
 
 /* The source that libpng reads from, and where its errors go. */
-struct reader {
+struct png_reader {
 	const uint8_t *bytes;
 	size_t size;
 	char *why;
@@ -50,7 +50,7 @@ int png_measure(const uint8_t *bytes, size_t size, struct png_size *out)
 
 static void on_error(png_structp png, png_const_charp message)
 {
-	struct reader *r = png_get_error_ptr(png);
+	struct png_reader *r = png_get_error_ptr(png);
 
 	snprintf(r->why, PNG_WHY_SIZE, "PNG: %s", message);
 	png_longjmp(png, 1);
@@ -64,7 +64,7 @@ static void on_warning(png_structp png, png_const_charp message)
 
 static void on_read(png_structp png, png_bytep out, size_t size)
 {
-	struct reader *r = png_get_io_ptr(png);
+	struct png_reader *r = png_get_io_ptr(png);
 
 	if (size > r->size)
 		png_error(png, "the value ends too early");
@@ -135,7 +135,7 @@ static bool put_row(const struct png_form *form, const uint8_t *row,
 }
 
 /* Reads all rows, of an interlaced PNG as often as it has passes. */
-static void read_rows(png_structp png, png_infop info, struct reader *r,
+static void read_rows(png_structp png, png_infop info, struct png_reader *r,
 		      uint8_t *whole, size_t stride, uint8_t *out)
 {
 	uint32_t width = png_get_image_width(png, info);
@@ -161,7 +161,7 @@ static void read_rows(png_structp png, png_infop info, struct reader *r,
 }
 
 /* Leaves by longjmp() if libpng finds an error. */
-static int read_png(png_structp png, png_infop info, struct reader *r,
+static int read_png(png_structp png, png_infop info, struct png_reader *r,
 		    struct buffer *memory)
 {
 	uint64_t rows, size;
@@ -188,7 +188,7 @@ static int read_png(png_structp png, png_infop info, struct reader *r,
 int png_decode(const uint8_t *bytes, size_t size, const struct png_form *form,
 	       struct buffer *memory, char *why)
 {
-	struct reader reader = { bytes, size, why, { 0 }, form };
+	struct png_reader reader = { bytes, size, why, { 0 }, form };
 	struct png_size sides;
 	png_structp png;
 	png_infop info;

@@ -21,7 +21,7 @@ enum {
 	COMPONENTS_MAX = 4,
 };
 
-struct walk {
+struct structure_walk {
 	const uint8_t *bytes;
 	size_t size;
 	size_t at;
@@ -36,8 +36,8 @@ static uint32_t load16_big(const uint8_t *p)
 	return (uint32_t)(p[0] << 8 | p[1]);
 }
 
-static enum structure_part fault(struct walk *w, enum structure_part part,
-				 const char *why)
+static enum structure_part fault(struct structure_walk *w,
+				 enum structure_part part, const char *why)
 {
 	w->out->why = why;
 	w->out->at = w->at;
@@ -52,7 +52,8 @@ static bool is_frame(unsigned m)
 
 /* --- segments: each returns NULL, or what is wrong --- */
 
-static const char *check_frame(struct walk *w, const uint8_t *p, size_t n)
+static const char *check_frame(struct structure_walk *w, const uint8_t *p,
+			       size_t n)
 {
 	if (w->components)
 		return "two frames";
@@ -103,7 +104,8 @@ static const char *check_quants(const uint8_t *p, size_t n)
 	return NULL;
 }
 
-static const char *check_scan_header(struct walk *w, const uint8_t *p, size_t n)
+static const char *check_scan_header(struct structure_walk *w, const uint8_t *p,
+				     size_t n)
 {
 	if (!w->components)
 		return "a scan without a frame";
@@ -117,7 +119,7 @@ static const char *check_scan_header(struct walk *w, const uint8_t *p, size_t n)
 	return NULL;
 }
 
-static const char *check_segment(struct walk *w, unsigned marker,
+static const char *check_segment(struct structure_walk *w, unsigned marker,
 				 const uint8_t *p, size_t n)
 {
 	if (is_frame(marker))
@@ -140,7 +142,8 @@ static const char *check_segment(struct walk *w, unsigned marker,
 }
 
 /* The segment at w->at, behind its marker. */
-static enum structure_part take_segment(struct walk *w, unsigned marker)
+static enum structure_part take_segment(struct structure_walk *w,
+					unsigned marker)
 {
 	const char *why;
 	size_t n;
@@ -169,7 +172,7 @@ static bool may_follow(unsigned m)
 
 /* Moves to the next byte FF that is not followed by a 0, and behind the byte
    after it. Returns that byte; 0: there is none. */
-static unsigned next_marker(struct walk *w)
+static unsigned next_marker(struct structure_walk *w)
 {
 	while (w->at < w->size) {
 		const uint8_t *ff =
@@ -188,7 +191,7 @@ static unsigned next_marker(struct walk *w)
 }
 
 /* Everything from the data of the first scan on. */
-static enum structure_part take_scans(struct walk *w)
+static enum structure_part take_scans(struct structure_walk *w)
 {
 	enum structure_part part = STRUCTURE_SOUND;
 	unsigned restart = 0, m;
@@ -222,7 +225,7 @@ static enum structure_part take_scans(struct walk *w)
 enum structure_part codec_structure(const uint8_t *bytes, size_t size,
 				    struct structure *out)
 {
-	struct walk w = { .bytes = bytes, .size = size, .out = out };
+	struct structure_walk w = { .bytes = bytes, .size = size, .out = out };
 	enum structure_part part = STRUCTURE_SOUND;
 	unsigned m = 0;
 

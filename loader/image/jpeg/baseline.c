@@ -110,26 +110,27 @@ static const char *set_tables(struct baseline *b,
 }
 
 /* The part of an axis that is wanted of a component, in samples. */
-struct span {
+struct baseline_span {
 	uint32_t from;
 	uint32_t to;
 };
 
-static struct span span_of(uint32_t at, uint32_t size, uint32_t covers,
-			   uint32_t margin, uint32_t limit)
+static struct baseline_span span_of(uint32_t at, uint32_t size, uint32_t covers,
+				    uint32_t margin, uint32_t limit)
 {
 	uint32_t from = at / covers;
 	uint64_t to = ((uint64_t)at + size + covers - 1) / covers;
 
-	return (struct span){
+	return (struct baseline_span){
 		.from = from - (uint32_t)min_u64(from, margin),
 		.to = (uint32_t)min_u64(to + margin, limit),
 	};
 }
 
 /* Sets the wanted blocks of a component, and allocates their samples. */
-static int make_plane(struct scratch *memory, struct span x, struct span y,
-		      struct entropy_component *c, struct baseline_plane *out)
+static int make_plane(struct scratch *memory, struct baseline_span x,
+		      struct baseline_span y, struct entropy_component *c,
+		      struct baseline_plane *out)
 {
 	uint64_t stride;
 	uint8_t *samples;
@@ -196,10 +197,10 @@ static int make_planes(struct baseline *b, const struct baseline_image *image,
 	}
 	for (unsigned i = 0; i < wanted; i++) {
 		const struct baseline_component *c = &image->component[i];
-		struct span x = span_of(rect->x, rect->width, c->across, margin,
-					c->width);
-		struct span y = span_of(rect->y, rect->height, c->down, margin,
-					c->height);
+		struct baseline_span x = span_of(rect->x, rect->width,
+						 c->across, margin, c->width);
+		struct baseline_span y = span_of(rect->y, rect->height, c->down,
+						 margin, c->height);
 
 		if (make_plane(&b->samples[i], x, y, &b->scan.component[i],
 			       &planes[i]))
@@ -221,7 +222,7 @@ static uint32_t rows_to_read(const struct baseline *b,
 
 	for (unsigned i = 0; i < image->components; i++) {
 		const struct baseline_component *c = &image->component[i];
-		struct span y =
+		struct baseline_span y =
 			span_of(rect->y, rect->height, c->down, 1, c->height);
 
 		rows = (uint32_t)max_u64(
@@ -591,10 +592,10 @@ void baseline_part(const struct baseline_image *image,
 	for (unsigned i = 0; i < image->components; i++) {
 		const struct baseline_component *c = &image->component[i];
 		size_t stride = whole[i].stride;
-		struct span x = span_of(rect->x, rect->width, c->across, margin,
-					c->width);
-		struct span y = span_of(rect->y, rect->height, c->down, margin,
-					c->height);
+		struct baseline_span x = span_of(rect->x, rect->width,
+						 c->across, margin, c->width);
+		struct baseline_span y = span_of(rect->y, rect->height, c->down,
+						 margin, c->height);
 
 		planes[i] = (struct baseline_plane){
 			.samples = whole[i].samples + y.from * stride + x.from,

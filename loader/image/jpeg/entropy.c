@@ -24,13 +24,13 @@ enum {
 };
 
 /* The next bits are the highest of `window`; `left` counts the valid ones. */
-struct reader {
+struct entropy_reader {
 	uint64_t window;
 	uint64_t left;
 	const uint8_t *at;
 };
 
-struct decoder {
+struct entropy_decoder {
 	const struct entropy_scan *scan;
 	int16_t *blocks; /* two */
 	int16_t *next;	 /* coefficients of the next one; all are 0 */
@@ -53,33 +53,33 @@ size_t entropy_unstuff(const uint8_t *bytes, size_t size, uint8_t *out,
  * Refills the window to at least 56 and at most 63 bits. Valid bits stay the
  * same.
  */
-INLINE void refill(struct reader *r)
+INLINE void refill(struct entropy_reader *r)
 {
 	r->window |= __builtin_bswap64(load64(r->at)) >> r->left;
 	r->at += (63 - r->left) >> 3;
 	r->left |= REFILLED;
 }
 
-INLINE void skip_bits(struct reader *r, uint64_t n)
+INLINE void skip_bits(struct entropy_reader *r, uint64_t n)
 {
 	r->window <<= n & 63;
 	r->left -= n;
 }
 
-INLINE uint64_t position(const struct reader *r, const uint8_t *start)
+INLINE uint64_t position(const struct entropy_reader *r, const uint8_t *start)
 {
 	return (uint64_t)(r->at - start) * 8 - r->left;
 }
 
-INLINE void seek(struct reader *r, const uint8_t *start, uint64_t bit)
+INLINE void seek(struct entropy_reader *r, const uint8_t *start, uint64_t bit)
 {
-	*r = (struct reader){ .at = start + bit / 8 };
+	*r = (struct entropy_reader){ .at = start + bit / 8 };
 	refill(r);
 	skip_bits(r, bit % 8);
 }
 
 /* Drops the skipped bits. */
-INLINE void go_back(struct reader *r, uint64_t n)
+INLINE void go_back(struct entropy_reader *r, uint64_t n)
 {
 	uint64_t ahead = r->left + n;
 
@@ -90,7 +90,7 @@ INLINE void go_back(struct reader *r, uint64_t n)
  * Decodes an entry. True: it ends past the block's end, and *k is where it
  * began.
  */
-INLINE bool take_entry(struct reader *r, const struct huffman_ac *ac,
+INLINE bool take_entry(struct entropy_reader *r, const struct huffman_ac *ac,
 		       int16_t *out, unsigned *k,
 		       const struct huffman_pair **entry)
 {
@@ -110,7 +110,7 @@ INLINE bool take_entry(struct reader *r, const struct huffman_ac *ac,
 }
 
 /* Decodes entries to the block's end. A refill lasts for five. */
-INLINE const struct huffman_pair *take_entries(struct reader *r,
+INLINE const struct huffman_pair *take_entries(struct entropy_reader *r,
 					       const struct huffman_ac *ac,
 					       int16_t *out, unsigned *k)
 {
@@ -130,7 +130,8 @@ INLINE const struct huffman_pair *take_entries(struct reader *r,
  * Decodes a symbol that is too long for the table. Returns the next k, which is
  * above BLOCK_END for an end of the block. 0: there is no such code.
  */
-INLINE unsigned take_symbol(struct reader *r, const struct huffman_ac *ac,
+INLINE unsigned take_symbol(struct entropy_reader *r,
+			    const struct huffman_ac *ac,
 			    const struct huffman_pair *e, int16_t *out,
 			    unsigned k)
 {
@@ -172,7 +173,7 @@ enum end {
  * If the entry's first symbol fills the block, the second belongs to the next
  * block.
  */
-INLINE enum end end_pair(struct reader *r, const struct huffman_pair *e,
+INLINE enum end end_pair(struct entropy_reader *r, const struct huffman_pair *e,
 			 unsigned k)
 {
 	unsigned first = k + e->skip1 + 1;
@@ -191,7 +192,7 @@ INLINE enum end end_pair(struct reader *r, const struct huffman_pair *e,
 	return END_DAMAGED;
 }
 
-INLINE enum end end_entry(struct reader *r, const struct huffman_ac *ac,
+INLINE enum end end_entry(struct entropy_reader *r, const struct huffman_ac *ac,
 			  const struct huffman_pair *e, int16_t *out,
 			  unsigned *k)
 {
@@ -204,7 +205,7 @@ INLINE enum end end_entry(struct reader *r, const struct huffman_ac *ac,
 }
 
 /* Decodes the AC coefficients from k on. */
-INLINE enum end take_ac(struct reader *r, const struct huffman_ac *ac,
+INLINE enum end take_ac(struct entropy_reader *r, const struct huffman_ac *ac,
 			int16_t *out, unsigned k)
 {
 	enum end end;
@@ -218,7 +219,7 @@ INLINE enum end take_ac(struct reader *r, const struct huffman_ac *ac,
 }
 
 /* As take_entry(), without values. */
-INLINE bool skip_entry(struct reader *r, const struct huffman_ac *ac,
+INLINE bool skip_entry(struct entropy_reader *r, const struct huffman_ac *ac,
 		       unsigned *k, const struct huffman_skip **entry)
 {
 	const struct huffman_skip *e =
@@ -243,7 +244,7 @@ INLINE bool is_end(const struct huffman_skip *e, unsigned k)
 }
 
 /* Skips the AC coefficients. False: damage. A refill lasts for two entries. */
-INLINE bool skip_ac(struct reader *r, const struct huffman_ac *ac)
+INLINE bool skip_ac(struct entropy_reader *r, const struct huffman_ac *ac)
 {
 	static const struct huffman_pair unknown;
 	const struct huffman_skip *e;
@@ -266,7 +267,7 @@ INLINE bool skip_ac(struct reader *r, const struct huffman_ac *ac)
 }
 
 /* Decodes the difference to the last DC coefficient. DC_NONE: no such code. */
-INLINE int32_t take_dc(struct reader *r, const struct huffman_dc *dc)
+INLINE int32_t take_dc(struct entropy_reader *r, const struct huffman_dc *dc)
 {
 	unsigned i = (unsigned)(r->window >> (64 - HUFFMAN_DC_BITS));
 	unsigned bits = dc->entries[i].bits;
@@ -309,7 +310,7 @@ INLINE void put_flat(const struct entropy_component *c, uint32_t side,
  * Transforms the previous block. Coefficients that were just written, two bytes
  * at a time, cannot be read as vectors without a wait.
  */
-INLINE void put_last(struct decoder *d)
+INLINE void put_last(struct entropy_decoder *d)
 {
 	const struct entropy_component *c = d->component;
 
@@ -317,8 +318,9 @@ INLINE void put_last(struct decoder *d)
 		c->idct(d->last, c->quant, d->out, c->stride);
 }
 
-INLINE void put_block(struct decoder *d, const struct entropy_component *c,
-		      int16_t *coefficients, uint8_t *out)
+INLINE void put_block(struct entropy_decoder *d,
+		      const struct entropy_component *c, int16_t *coefficients,
+		      uint8_t *out)
 {
 	put_last(d);
 	d->next = d->component ? d->last : d->blocks + BLOCK_ROOM;
@@ -328,7 +330,7 @@ INLINE void put_block(struct decoder *d, const struct entropy_component *c,
 }
 
 /* Changes a predictor; false: damage. */
-INLINE bool add_dc(struct reader *r, const struct entropy_component *c,
+INLINE bool add_dc(struct entropy_reader *r, const struct entropy_component *c,
 		   int32_t *dc)
 {
 	refill(r);
@@ -337,9 +339,10 @@ INLINE bool add_dc(struct reader *r, const struct entropy_component *c,
 }
 
 /* Turns a block into samples, unless it is damaged. */
-INLINE bool put_end(struct decoder *d, const struct entropy_component *c,
-		    uint32_t side, int32_t dc, int16_t *coefficients,
-		    enum end end, uint8_t *out)
+INLINE bool put_end(struct entropy_decoder *d,
+		    const struct entropy_component *c, uint32_t side,
+		    int32_t dc, int16_t *coefficients, enum end end,
+		    uint8_t *out)
 {
 	if (end == END_DAMAGED)
 		return false;
@@ -352,7 +355,7 @@ INLINE bool put_end(struct decoder *d, const struct entropy_component *c,
 	return true;
 }
 
-INLINE bool take_block(struct reader *r, struct decoder *d,
+INLINE bool take_block(struct entropy_reader *r, struct entropy_decoder *d,
 		       const struct entropy_component *c, uint32_t side,
 		       int32_t *dc, uint8_t *out)
 {
@@ -365,14 +368,14 @@ INLINE bool take_block(struct reader *r, struct decoder *d,
 	return put_end(d, c, side, *dc, to, end, out);
 }
 
-INLINE bool skip_block(struct reader *r, const struct entropy_component *c,
-		       int32_t *dc)
+INLINE bool skip_block(struct entropy_reader *r,
+		       const struct entropy_component *c, int32_t *dc)
 {
 	return add_dc(r, c, dc) && skip_ac(r, c->ac);
 }
 
 /* Decodes a block. For a single sample, the DC coefficient is enough. */
-INLINE bool take_or_skip(struct reader *r, struct decoder *d,
+INLINE bool take_or_skip(struct entropy_reader *r, struct entropy_decoder *d,
 			 const struct entropy_component *c, uint32_t side,
 			 int32_t *dc, uint8_t *out)
 {
@@ -386,7 +389,7 @@ INLINE bool take_or_skip(struct reader *r, struct decoder *d,
 }
 
 /* A block of an MCU. */
-struct block {
+struct entropy_block {
 	const struct entropy_component *component;
 	int32_t *dc;  /* the component's predictor */
 	uint32_t x;   /* in the MCU */
@@ -397,7 +400,7 @@ struct block {
 /* Lists the blocks of an MCU in the order of the data. Returns their number. */
 static unsigned list_blocks(const struct entropy_scan *scan,
 			    int32_t dc[ENTROPY_COMPONENTS],
-			    struct block blocks[ENTROPY_BLOCKS])
+			    struct entropy_block blocks[ENTROPY_BLOCKS])
 {
 	unsigned n = 0;
 
@@ -406,15 +409,17 @@ static unsigned list_blocks(const struct entropy_scan *scan,
 
 		for (uint32_t y = 0; y < c->blocks_down; y++)
 			for (uint32_t x = 0; x < c->blocks_across; x++)
-				blocks[n++] = (struct block){ c, &dc[i], x, y, NULL };
+				blocks[n++] =
+					(struct entropy_block){ c, &dc[i], x, y,
+								NULL };
 	}
 	return n;
 }
 
 /* Sets the rows of a row of MCUs. */
-static void set_rows(struct block *blocks, unsigned n, uint32_t y)
+static void set_rows(struct entropy_block *blocks, unsigned n, uint32_t y)
 {
-	for (struct block *b = blocks; b < blocks + n; b++) {
+	for (struct entropy_block *b = blocks; b < blocks + n; b++) {
 		const struct entropy_component *c = b->component;
 		uint32_t row = y * c->blocks_down + b->y - c->y;
 
@@ -424,11 +429,11 @@ static void set_rows(struct block *blocks, unsigned n, uint32_t y)
 	}
 }
 
-INLINE bool take_mcu(struct reader *r, struct decoder *d,
-		     const struct block *blocks, unsigned n, bool reduced,
-		     uint32_t x)
+INLINE bool take_mcu(struct entropy_reader *r, struct entropy_decoder *d,
+		     const struct entropy_block *blocks, unsigned n,
+		     bool reduced, uint32_t x)
 {
-	for (const struct block *b = blocks; b < blocks + n; b++) {
+	for (const struct entropy_block *b = blocks; b < blocks + n; b++) {
 		const struct entropy_component *c = b->component;
 		uint32_t side = reduced ? c->side : IDCT_SIDE;
 		uint32_t at = x * c->blocks_across + b->x - c->x;
@@ -442,7 +447,7 @@ INLINE bool take_mcu(struct reader *r, struct decoder *d,
 	return true;
 }
 
-INLINE const char *decode(struct decoder *d, struct entropy_run *run,
+INLINE const char *decode(struct entropy_decoder *d, struct entropy_run *run,
 			  bool reduced)
 {
 	const struct entropy_scan *scan = d->scan;
@@ -450,12 +455,12 @@ INLINE const char *decode(struct decoder *d, struct entropy_run *run,
 	uint32_t x = run->mcu % scan->mcus_across;
 	uint32_t y = run->mcu / scan->mcus_across;
 	int32_t dc[ENTROPY_COMPONENTS] = { run->dc[0], run->dc[1], run->dc[2] };
-	struct block blocks[ENTROPY_BLOCKS];
+	struct entropy_block blocks[ENTROPY_BLOCKS];
 	unsigned n = list_blocks(scan, dc, blocks);
 	struct entropy_mark *mark = run->marks;
 	uint32_t first_due = mark ? 0 : UINT32_MAX;
 	uint32_t due = first_due;
-	struct reader r;
+	struct entropy_reader r;
 
 	set_rows(blocks, n, y);
 	seek(&r, run->bytes, run->bit);
@@ -490,23 +495,27 @@ INLINE const char *decode(struct decoder *d, struct entropy_run *run,
 #ifdef __x86_64__
 #	define AVX2 __attribute__((target("avx2,bmi,bmi2")))
 
-AVX2 static const char *decode_avx2(struct decoder *d, struct entropy_run *run)
+AVX2 static const char *decode_avx2(struct entropy_decoder *d,
+				    struct entropy_run *run)
 {
 	return decode(d, run, false);
 }
 
-AVX2 static const char *reduce_avx2(struct decoder *d, struct entropy_run *run)
+AVX2 static const char *reduce_avx2(struct entropy_decoder *d,
+				    struct entropy_run *run)
 {
 	return decode(d, run, true);
 }
 #endif
 
-static const char *decode_plain(struct decoder *d, struct entropy_run *run)
+static const char *decode_plain(struct entropy_decoder *d,
+				struct entropy_run *run)
 {
 	return decode(d, run, false);
 }
 
-static const char *reduce_plain(struct decoder *d, struct entropy_run *run)
+static const char *reduce_plain(struct entropy_decoder *d,
+				struct entropy_run *run)
 {
 	return decode(d, run, true);
 }
@@ -523,7 +532,7 @@ const char *entropy_decode(const struct entropy_scan *scan,
 			   struct entropy_run *run)
 {
 	_Alignas(IDCT_ALIGN) int16_t blocks[2 * BLOCK_ROOM] = { 0 };
-	struct decoder d = {
+	struct entropy_decoder d = {
 		.scan = scan,
 		.blocks = blocks,
 		.next = blocks,

@@ -19,7 +19,7 @@ enum {
 };
 
 /* The definition of a table, and when it was last used. */
-struct origin {
+struct huffman_origin {
 	size_t size; /* 0: no table */
 	uint64_t used;
 	uint8_t definition[DEFINITION_MAX];
@@ -27,8 +27,8 @@ struct origin {
 
 struct huffman {
 	uint64_t clock;
-	struct origin ac_origin[TABLES];
-	struct origin dc_origin[TABLES];
+	struct huffman_origin ac_origin[TABLES];
+	struct huffman_origin dc_origin[TABLES];
 	struct huffman_ac ac[TABLES];
 	struct huffman_dc dc[TABLES];
 };
@@ -57,7 +57,7 @@ size_t huffman_size(const uint8_t *definition)
  * The number of the table for a definition. If it is not there yet, the least
  * recently used table is dropped for it. TABLES: the definition is too long.
  */
-static int find_table(struct huffman *h, struct origin *origins,
+static int find_table(struct huffman *h, struct huffman_origin *origins,
 		      const uint8_t *definition, bool *is_there)
 {
 	size_t size = huffman_size(definition);
@@ -81,7 +81,7 @@ static int find_table(struct huffman *h, struct origin *origins,
 	return oldest;
 }
 
-static void remember(const struct huffman *h, struct origin *origin,
+static void remember(const struct huffman *h, struct huffman_origin *origin,
 		     const uint8_t *definition)
 {
 	origin->size = huffman_size(definition);
@@ -126,7 +126,7 @@ static int check_codes(const uint8_t *definition, bool (*is_symbol)(uint8_t),
 }
 
 /* A code, and the windows that begin with it. */
-struct code {
+struct huffman_code {
 	uint8_t symbol;
 	unsigned length;
 	unsigned first;
@@ -138,10 +138,11 @@ struct code {
  * windows. Returns the first window that begins with no such code.
  */
 static unsigned each_code(const uint8_t *definition, unsigned bits, void *arg,
-			  void (*call)(void *arg, const struct code *code))
+			  void (*call)(void *arg,
+				       const struct huffman_code *code))
 {
 	const uint8_t *symbol = definition + HUFFMAN_CODE_MAX;
-	struct code code = { 0 };
+	struct huffman_code code = { 0 };
 
 	for (unsigned n = 1; n <= bits; n++) {
 		code.length = n;
@@ -161,7 +162,7 @@ static unsigned each_code(const uint8_t *definition, unsigned bits, void *arg,
  * entry as the second symbol. Then it computes for each code what may follow
  * it, which is the same for all its values.
  */
-struct making {
+struct huffman_making {
 	struct huffman_ac *table;
 	uint64_t seconds[AC_WINDOWS]; /* struct huffman_pair */
 	uint32_t skips[AC_WINDOWS];   /* bits, advance, length of the code */
@@ -186,7 +187,7 @@ static uint64_t pack(struct huffman_pair pair)
 /* The second symbol: more bits than any window has. */
 static const struct huffman_pair NO_SECOND = { .bits = 64 };
 
-static void add_miss(struct making *m, const struct code *c)
+static void add_miss(struct huffman_making *m, const struct huffman_code *c)
 {
 	struct huffman_pair pair = {
 		.advance = HUFFMAN_MISS,
@@ -200,18 +201,18 @@ static void add_miss(struct making *m, const struct code *c)
 	}
 }
 
-static unsigned bits_of(const struct code *c)
+static unsigned bits_of(const struct huffman_code *c)
 {
 	return c->length + (c->symbol & 15);
 }
 
-static unsigned advance_of(const struct code *c)
+static unsigned advance_of(const struct huffman_code *c)
 {
 	return c->symbol ? (c->symbol >> 4) + 1u : HUFFMAN_END;
 }
 
 /* An entry of a single symbol, without its value. */
-static uint64_t first_of(const struct code *c)
+static uint64_t first_of(const struct huffman_code *c)
 {
 	return pack((struct huffman_pair){
 		.bits = (uint8_t)bits_of(c),
@@ -223,7 +224,7 @@ static uint64_t first_of(const struct code *c)
 }
 
 /* The part that a second symbol adds to an entry, without its value. */
-static uint64_t second_of(const struct code *c)
+static uint64_t second_of(const struct huffman_code *c)
 {
 	if ((c->symbol & 15) > SECOND_SIZE_MAX)
 		return pack(NO_SECOND);
@@ -234,12 +235,12 @@ static uint64_t second_of(const struct code *c)
 	});
 }
 
-static uint64_t value_of(unsigned v, const struct code *c)
+static uint64_t value_of(unsigned v, const struct huffman_code *c)
 {
 	return (uint16_t)huffman_value(v, c->symbol & 15);
 }
 
-static void add_seconds(struct making *m, const struct code *c)
+static void add_seconds(struct huffman_making *m, const struct huffman_code *c)
 {
 	unsigned n = 1u << (HUFFMAN_AC_BITS - bits_of(c));
 	uint64_t *out = m->seconds + c->first;
@@ -252,8 +253,8 @@ static void add_seconds(struct making *m, const struct code *c)
 	}
 }
 
-static void set_skips(struct making *m, const struct code *c, unsigned bits,
-		      unsigned advance, unsigned length)
+static void set_skips(struct huffman_making *m, const struct huffman_code *c,
+		      unsigned bits, unsigned advance, unsigned length)
 {
 	uint32_t skip = bits | advance << 8 | length << 16;
 
@@ -263,9 +264,9 @@ static void set_skips(struct making *m, const struct code *c, unsigned bits,
 	}
 }
 
-static void add_code(void *arg, const struct code *c)
+static void add_code(void *arg, const struct huffman_code *c)
 {
-	struct making *m = arg;
+	struct huffman_making *m = arg;
 
 	set_skips(m, c, bits_of(c), advance_of(c), c->length);
 	if (bits_of(c) > HUFFMAN_AC_BITS)
@@ -275,9 +276,9 @@ static void add_code(void *arg, const struct code *c)
 }
 
 /* Windows that begin with a longer code, or with none. */
-static void add_others(struct making *m, unsigned at)
+static void add_others(struct huffman_making *m, unsigned at)
 {
-	struct code others = { .first = at, .count = AC_WINDOWS - at };
+	struct huffman_code others = { .first = at, .count = AC_WINDOWS - at };
 
 	add_miss(m, &others);
 	set_skips(m, &others, 0, HUFFMAN_MISS, HUFFMAN_CODE_MAX);
@@ -287,8 +288,8 @@ static void add_others(struct making *m, unsigned at)
  * A second symbol, if it is whole in the bits that the first leaves; of those
  * that are skipped the code. A third would gain nothing.
  */
-static void make_rest(const struct making *m, const struct code *c,
-		      struct rest *out)
+static void make_rest(const struct huffman_making *m,
+		      const struct huffman_code *c, struct rest *out)
 {
 	unsigned bits = bits_of(c);
 	unsigned left = c->symbol ? HUFFMAN_AC_BITS - bits : 0;
@@ -309,9 +310,9 @@ static void make_rest(const struct making *m, const struct code *c,
 }
 
 /* Adds all members at once; none overflows. */
-static void join(void *arg, const struct code *c)
+static void join(void *arg, const struct huffman_code *c)
 {
-	struct making *m = arg;
+	struct huffman_making *m = arg;
 	struct huffman_pair *out = m->table->entries + c->first;
 	struct rest rest;
 
@@ -333,7 +334,7 @@ static void join(void *arg, const struct code *c)
 
 static void make_ac(struct huffman_ac *t, const uint8_t *definition)
 {
-	struct making m;
+	struct huffman_making m;
 
 	m.table = t;
 	add_others(&m, each_code(definition, HUFFMAN_AC_BITS, &m, add_code));
@@ -359,7 +360,7 @@ const struct huffman_ac *huffman_ac(struct huffman *h,
 	return t;
 }
 
-static void add_dc_code(void *arg, const struct code *c)
+static void add_dc_code(void *arg, const struct huffman_code *c)
 {
 	struct huffman_dc *t = arg;
 

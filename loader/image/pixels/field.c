@@ -11,18 +11,18 @@
 static const uint64_t PIXELS_MAX = 1 << 26;
 
 /* torchvision's: 8 sigma + 1, and odd. */
-static unsigned size_of(const struct field *field)
+static unsigned size_of(const struct displacement_field *field)
 {
 	return (unsigned)(8 * field->sigma + 1) | 1;
 }
 
-static uint64_t longest(const struct field *field, uint32_t width,
+static uint64_t longest(const struct displacement_field *field, uint32_t width,
 			uint32_t height)
 {
 	return max_u64(width, height) + size_of(field) + BLUR_VECTOR;
 }
 
-uint64_t field_scratch(const struct field *field, uint32_t width,
+uint64_t field_scratch(const struct displacement_field *field, uint32_t width,
 		       uint32_t height)
 {
 	uint64_t pixels = (uint64_t)width * height;
@@ -33,7 +33,8 @@ uint64_t field_scratch(const struct field *field, uint32_t width,
 	       sizeof(float);
 }
 
-static void weigh(const struct field *field, float weights[FIELD_SIZE_MAX])
+static void weigh(const struct displacement_field *field,
+		  float weights[FIELD_SIZE_MAX])
 {
 	unsigned size = size_of(field);
 	double of[FIELD_SIZE_MAX], sum = 0;
@@ -48,7 +49,8 @@ static void weigh(const struct field *field, float weights[FIELD_SIZE_MAX])
 		weights[k] = (float)(of[k] / sum);
 }
 
-static void draw(const struct field *field, size_t count, float *dx, float *dy)
+static void draw(const struct displacement_field *field, size_t count,
+		 float *dx, float *dy)
 {
 	struct rng rng = { .key = field->key };
 
@@ -117,8 +119,8 @@ static void blur_field(float *values, uint32_t width, uint32_t height,
 			 copy);
 }
 
-void field_fill(const struct field *field, uint32_t width, uint32_t height,
-		void *scratch, const float *out[2])
+void field_fill(const struct displacement_field *field, uint32_t width,
+		uint32_t height, void *scratch, const float *out[2])
 {
 	size_t pixels = (size_t)width * height;
 	float *values[2] = { scratch, (float *)scratch + pixels };

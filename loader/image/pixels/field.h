@@ -13,7 +13,7 @@
 
 enum { FIELD_SIZE_MAX = 1025 };
 
-struct field {
+struct displacement_field {
 	uint64_t key;
 	double sigma;	/* of the blur, in pixels; at most FIELD_SIGMA_MAX */
 	float scale[2]; /* of dx and of dy */
@@ -22,11 +22,11 @@ struct field {
 static const double FIELD_SIGMA_MAX = 64;
 
 /* Bytes of scratch memory; UINT64_MAX: too large an image. */
-uint64_t field_scratch(const struct field *field, uint32_t width,
+uint64_t field_scratch(const struct displacement_field *field, uint32_t width,
 		       uint32_t height);
 
 /* Fills the scratch memory, and sets dx and dy to places in it. */
-void field_fill(const struct field *field, uint32_t width, uint32_t height,
-		void *scratch, const float *out[2]);
+void field_fill(const struct displacement_field *field, uint32_t width,
+		uint32_t height, void *scratch, const float *out[2]);
 
 #endif

@@ -41,7 +41,7 @@ static int word_index(const struct param *param, const char *word)
 }
 
 /* A value, and its position in the pipeline string for messages. */
-struct place {
+struct args_place {
 	const struct parse_arg
 		*args; /* this argument and all after it; NULL for a default */
 	size_t num_args;
@@ -96,7 +96,7 @@ static bool quote_list(const struct param *param, const struct parse_arg *args,
 }
 
 /* The list can begin with the previous argument. */
-static const char *list_hint(const struct place *p, char *out, size_t size)
+static const char *list_hint(const struct args_place *p, char *out, size_t size)
 {
 	*out = '\0';
 	if (!p->args ||
@@ -108,7 +108,7 @@ static const char *list_hint(const struct place *p, char *out, size_t size)
 }
 
 /* Appends a suggestion for an unknown choice. */
-static const char *word_hint(const struct place *p, char *out, size_t size)
+static const char *word_hint(const struct args_place *p, char *out, size_t size)
 {
 	const struct synonym *synonym = synonym_of_value(p->value);
 	struct suggestion s = { .word = p->value };
@@ -123,7 +123,7 @@ static const char *word_hint(const struct place *p, char *out, size_t size)
 	return suggest_text(&s, out, size);
 }
 
-static int wrong_value(const struct place *p)
+static int wrong_value(const struct args_place *p)
 {
 	const struct typed type = type_of(p->param);
 	char expected[TYPED_EXPECTED_SIZE], hint[HINT_SIZE];
@@ -139,7 +139,7 @@ static int wrong_value(const struct place *p)
 }
 
 /* The offset of a part of a value in the pipeline string. Ignores escapes. */
-static size_t part_at(const struct place *p, const char *part)
+static size_t part_at(const struct args_place *p, const char *part)
 {
 	bool quoted = p->diagnostic->text[p->at] == '"';
 
@@ -166,7 +166,7 @@ static const char *limits_text(const struct param *param, char *out,
 }
 
 /* Quotes a plain value whole, or the current numbers of a schedule. */
-static int wrong_number(const struct place *p, const struct schedule *s)
+static int wrong_number(const struct args_place *p, const struct schedule *s)
 {
 	const struct param *param = p->param;
 	const char *value = s->is_scheduled ? s->numbers : p->value;
@@ -192,7 +192,7 @@ static int wrong_number(const struct place *p, const struct schedule *s)
 }
 
 /* Parses numbers separated by commas, with optional blanks around them. */
-static int bind_numbers(const struct place *p, const struct schedule *s,
+static int bind_numbers(const struct args_place *p, const struct schedule *s,
 			struct arg *out)
 {
 	const char *at = s->numbers, *end, *last;
@@ -219,7 +219,7 @@ static int bind_numbers(const struct place *p, const struct schedule *s,
 }
 
 /* Resolves the numbers of the epoch, and checks those of all other epochs. */
-static int bind_schedule(const struct place *p, struct arg *out)
+static int bind_schedule(const struct args_place *p, struct arg *out)
 {
 	struct schedule s = { .rest = p->value };
 	struct arg arg = *out;
@@ -238,7 +238,7 @@ static int bind_schedule(const struct place *p, struct arg *out)
 }
 
 /* A double stores sizes exactly, because they are below 2^53. */
-static int bind_bytes(const struct place *p, struct arg *out)
+static int bind_bytes(const struct args_place *p, struct arg *out)
 {
 	const struct typed type = type_of(p->param);
 	uint64_t v;
@@ -250,7 +250,7 @@ static int bind_bytes(const struct place *p, struct arg *out)
 	return 0;
 }
 
-static int bind_value(const struct place *p, struct arg *out)
+static int bind_value(const struct args_place *p, struct arg *out)
 {
 	*out = (struct arg){ .choice = word_index(p->param, p->value) };
 	if (p->param->kind == PARAM_NAME) {
@@ -342,7 +342,7 @@ static int find_param(const struct op *op, const struct parse_arg *arg,
 }
 
 /* Counts a list of operations. The caller resolves it. */
-static int bind_list(const struct place *p, const struct parse_arg *arg,
+static int bind_list(const struct args_place *p, const struct parse_arg *arg,
 		     struct arg *out)
 {
 	if (out->given && p->param->max_count == 1)
@@ -361,7 +361,7 @@ static int bind_list(const struct place *p, const struct parse_arg *arg,
 }
 
 /* Binds a value, or counts a list of operations. */
-static int bind_arg(const struct place *p, const struct parse_arg *arg,
+static int bind_arg(const struct args_place *p, const struct parse_arg *arg,
 		    struct arg *out)
 {
 	if (p->param->kind == PARAM_OPERATIONS)
@@ -401,14 +401,14 @@ static int bind_given(const struct op *op, const struct parse *parse,
 	for (size_t i = 0; !r && i < stage->num_args; i++) {
 		const struct parse_arg *arg =
 			&parse->args[stage->first_arg + i];
-		struct place place = { .diagnostic = c,
-				       .epochs = epochs,
-				       .op = op,
-				       .args = arg,
-				       .num_args = stage->num_args - i,
-				       .follows = i && !arg->name,
-				       .value = arg->value,
-				       .at = arg->value_at };
+		struct args_place place = { .diagnostic = c,
+					    .epochs = epochs,
+					    .op = op,
+					    .args = arg,
+					    .num_args = stage->num_args - i,
+					    .follows = i && !arg->name,
+					    .value = arg->value,
+					    .at = arg->value_at };
 		int param;
 
 		if (named && !arg->name)
@@ -489,12 +489,12 @@ int args_bind(const struct op *op, const struct parse *parse,
 			return missing_argument(op, p, stage, c);
 		out->arg[i].choice = -1;
 		if (*initial)
-			r = bind_value(&(struct place){ .diagnostic = c,
-							.epochs = epochs,
-							.op = op,
-							.param = p,
-							.value = initial,
-							.at = stage->at },
+			r = bind_value(&(struct args_place){ .diagnostic = c,
+							     .epochs = epochs,
+							     .op = op,
+							     .param = p,
+							     .value = initial,
+							     .at = stage->at },
 				       &out->arg[i]);
 	}
 	if (!r)

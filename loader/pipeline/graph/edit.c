@@ -10,7 +10,7 @@
 #include "loader/pipeline/text/parse.h"
 
 /* An operation, and its index in its statement. */
-struct span {
+struct edit_span {
 	const struct parse_stage *stage;
 	bool is_first,
 		is_last; /* index among the operations of its statement */
@@ -33,7 +33,7 @@ static bool is_op(const struct parse_stage *stage)
 
 /* Finds operation `i` of the pipeline string. Returns false if it has fewer
    operations. */
-static bool find_op(const struct parse *p, size_t i, struct span *out)
+static bool find_op(const struct parse *p, size_t i, struct edit_span *out)
 {
 	for (size_t k = 0; k < p->num_statements; k++) {
 		const struct parse_statement *s = &p->statements[k];
@@ -44,7 +44,7 @@ static bool find_op(const struct parse *p, size_t i, struct span *out)
 
 			if (!is_op(stage) || i--)
 				continue;
-			*out = (struct span){
+			*out = (struct edit_span){
 				.stage = stage,
 				.is_first = n == s->first_stage ||
 					    !is_op(stage - 1),
@@ -60,7 +60,7 @@ static bool find_op(const struct parse *p, size_t i, struct span *out)
 size_t edit_num_ops(const char *text)
 {
 	struct parse p;
-	struct span s;
+	struct edit_span s;
 	size_t n = 0;
 
 	if (parse(text, &p))
@@ -74,7 +74,7 @@ size_t edit_num_ops(const char *text)
 int edit_op(const char *text, size_t i, char **written, char **name)
 {
 	struct parse p;
-	struct span s;
+	struct edit_span s;
 	int r = parse(text, &p);
 
 	if (r)
@@ -108,7 +108,7 @@ static int replace_span(const char *text, size_t from, size_t to,
 int edit_without(const char *text, size_t i, char **out)
 {
 	struct parse p;
-	struct span s;
+	struct edit_span s;
 	int r = parse(text, &p);
 
 	if (r)
@@ -133,7 +133,7 @@ static bool resizes(const char *word)
    resizes. */
 static bool find_resizing(const struct parse *p, size_t n, size_t *first)
 {
-	struct span s;
+	struct edit_span s;
 	size_t start = 0;
 	bool counted = false;
 
@@ -158,7 +158,7 @@ static int put_first(const char *text, size_t n, const char *operation,
 		     bool after_decode, char **out)
 {
 	struct parse p;
-	struct span s = { 0 };
+	struct edit_span s = { 0 };
 	char *with = NULL;
 	size_t first = 0;
 	bool decodes;
@@ -215,7 +215,7 @@ int edit_with_before(const char *text, const char *operation, const char *name,
 {
 	char *with = NULL;
 	struct parse p;
-	struct span s;
+	struct edit_span s;
 	int r = parse(text, &p);
 
 	if (r)
@@ -237,7 +237,7 @@ int edit_with_before(const char *text, const char *operation, const char *name,
 bool edit_has(const char *text, const char *name)
 {
 	struct parse p;
-	struct span s;
+	struct edit_span s;
 	bool found = false;
 
 	if (parse(text, &p))

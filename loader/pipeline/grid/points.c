@@ -12,7 +12,7 @@
 enum { BYTES = 256, RGB = 3, LOT = 256 };
 
 /* An operation at work. */
-struct work {
+struct points_work {
 	const struct op *op;
 	const struct grid *from;
 	const struct grid *to;
@@ -20,7 +20,7 @@ struct work {
 };
 
 static void fill_operands(const struct args *args, const struct type *in,
-			  const struct rng *start, struct work *w)
+			  const struct rng *start, struct points_work *w)
 {
 	uint32_t channels = w->op->kind == OP_POINT ? w->from->channels : 1;
 
@@ -49,7 +49,8 @@ static void put(enum dtype dtype, const float *values, size_t count,
 }
 
 /* The results for all bytes of a channel. */
-static void fill_table(const struct work *w, uint32_t channel, uint8_t *table)
+static void fill_table(const struct points_work *w, uint32_t channel,
+		       uint8_t *table)
 {
 	const float *operands =
 		w->operands + (size_t)channel * w->op->num_operands;
@@ -60,7 +61,7 @@ static void fill_table(const struct work *w, uint32_t channel, uint8_t *table)
 	put(w->to->dtype, values, BYTES, table);
 }
 
-static void look_up(const struct work *w, const uint8_t *tables,
+static void look_up(const struct points_work *w, const uint8_t *tables,
 		    const uint8_t *in, uint8_t *out)
 {
 	uint32_t channels = w->from->channels;
@@ -82,7 +83,7 @@ static void look_up(const struct work *w, const uint8_t *tables,
 	}
 }
 
-static int run_bytes(const struct work *w)
+static int run_bytes(const struct points_work *w)
 {
 	size_t item = dtype_size(w->to->dtype);
 	uint8_t *tables = malloc(w->from->channels * BYTES * item);
@@ -102,7 +103,7 @@ static int run_bytes(const struct work *w)
 
 /* Some values of a row, the first of which is of channel `c`. Returns the
    channel of the value after them. */
-static uint32_t run_lot(const struct work *w, uint32_t c, float *values,
+static uint32_t run_lot(const struct points_work *w, uint32_t c, float *values,
 			size_t count)
 {
 	const struct op *op = w->op;
@@ -120,7 +121,8 @@ static uint32_t run_lot(const struct work *w, uint32_t c, float *values,
 	return c;
 }
 
-static void run_row(const struct work *w, const uint8_t *in, uint8_t *out)
+static void run_row(const struct points_work *w, const uint8_t *in,
+		    uint8_t *out)
 {
 	size_t left = (size_t)w->from->width * w->from->channels, n;
 	size_t from = dtype_size(w->from->dtype), to = dtype_size(w->to->dtype);
@@ -135,7 +137,7 @@ static void run_row(const struct work *w, const uint8_t *in, uint8_t *out)
 	}
 }
 
-static int run_numbers(const struct work *w)
+static int run_numbers(const struct points_work *w)
 {
 	if (w->op->kind == OP_POINT && w->from->dtype == DTYPE_U1 &&
 	    (w->to->dtype == DTYPE_U1 || w->to->dtype == DTYPE_F4))
@@ -152,7 +154,7 @@ int points_run(const struct op *op, const struct args *args,
 	       const struct type *in, const struct rng *start,
 	       const struct grid *from, const struct grid *to)
 {
-	struct work w = { op, from, to, NULL };
+	struct points_work w = { op, from, to, NULL };
 	int r;
 
 	w.operands = calloc((size_t)from->channels * op->num_operands + 1,

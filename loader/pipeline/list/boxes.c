@@ -2,7 +2,7 @@
 #include "loader/pipeline/list/boxes.h"
 
 /* Left, top, right and bottom. */
-struct sides {
+struct boxes_sides {
 	double x0, y0, x1, y1;
 };
 
@@ -26,17 +26,18 @@ static void scale(double *box, unsigned count, double x, double y)
 		box[i] *= i % 2 ? y : x;
 }
 
-static struct sides sides_of(enum box_format format, const double *b)
+static struct boxes_sides sides_of(enum box_format format, const double *b)
 {
 	if (format == BOX_XYXY)
-		return (struct sides){ b[0], b[1], b[2], b[3] };
+		return (struct boxes_sides){ b[0], b[1], b[2], b[3] };
 	if (format == BOX_XYWH)
-		return (struct sides){ b[0], b[1], b[0] + b[2], b[1] + b[3] };
-	return (struct sides){ b[0] - b[2] / 2, b[1] - b[3] / 2,
-			       b[0] + b[2] / 2, b[1] + b[3] / 2 };
+		return (struct boxes_sides){ b[0], b[1], b[0] + b[2],
+					     b[1] + b[3] };
+	return (struct boxes_sides){ b[0] - b[2] / 2, b[1] - b[3] / 2,
+				     b[0] + b[2] / 2, b[1] + b[3] / 2 };
 }
 
-static void write_sides(enum box_format format, const struct sides *s,
+static void write_sides(enum box_format format, const struct boxes_sides *s,
 			double *b)
 {
 	double width = s->x1 - s->x0, height = s->y1 - s->y0;
@@ -68,12 +69,12 @@ static double limited(double v, double max)
 
 /* The smallest box around the moved corners. Returns whether all of them are
    somewhere. */
-static bool hull(const struct move *move, const struct sides *s,
-		 struct sides *out)
+static bool hull(const struct move *move, const struct boxes_sides *s,
+		 struct boxes_sides *out)
 {
 	const double xs[] = { s->x0, s->x1, s->x0, s->x1 };
 	const double ys[] = { s->y0, s->y0, s->y1, s->y1 };
-	struct sides v = { 0 };
+	struct boxes_sides v = { 0 };
 	bool finite = true;
 
 	for (unsigned i = 0; i < 4; i++) {
@@ -90,20 +91,24 @@ static bool hull(const struct move *move, const struct sides *s,
 	return finite;
 }
 
-static struct sides cut(const struct sides *s, double width, double height)
+static struct boxes_sides cut(const struct boxes_sides *s, double width,
+			      double height)
 {
-	return (struct sides){ limited(s->x0, width), limited(s->y0, height),
-			       limited(s->x1, width), limited(s->y1, height) };
+	return (struct boxes_sides){ limited(s->x0, width),
+				     limited(s->y0, height),
+				     limited(s->x1, width),
+				     limited(s->y1, height) };
 }
 
-static double area(const struct sides *s)
+static double area(const struct boxes_sides *s)
 {
 	return most(0, s->x1 - s->x0) * most(0, s->y1 - s->y0);
 }
 
 /* Whether enough of a box is left; `whole`: without cuts. */
-static bool is_visible(const struct box_rule *rule, const struct sides *seen,
-		       const struct sides *whole)
+static bool is_visible(const struct box_rule *rule,
+		       const struct boxes_sides *seen,
+		       const struct boxes_sides *whole)
 {
 	return seen->x1 - seen->x0 >= rule->min_size &&
 	       seen->y1 - seen->y0 >= rule->min_size &&
@@ -114,7 +119,7 @@ static bool is_visible(const struct box_rule *rule, const struct sides *seen,
 static bool follow_box(const struct box_rule *rule, const struct move *moves,
 		       size_t num_moves, const struct move *start, double *box)
 {
-	struct sides seen = sides_of(rule->format, box), whole = seen;
+	struct boxes_sides seen = sides_of(rule->format, box), whole = seen;
 	struct move all = *start;
 
 	seen = cut(&seen, all.width, all.height);

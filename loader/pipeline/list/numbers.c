@@ -8,7 +8,7 @@
 /* A double has fewer significant digits than a number of this length. */
 enum { NUMBER_MAX = 400 };
 
-struct reader {
+struct numbers_reader {
 	const char *at;
 	const char *end;
 	uint32_t ndim;
@@ -18,14 +18,14 @@ struct reader {
 	locale_t plain;
 };
 
-static char next(struct reader *r)
+static char next(struct numbers_reader *r)
 {
 	while (r->at < r->end && memchr(" \t\r\n", *r->at, 4))
 		r->at++;
 	return r->at < r->end ? *r->at : '\0';
 }
 
-static bool take(struct reader *r, char c)
+static bool take(struct numbers_reader *r, char c)
 {
 	if (next(r) != c)
 		return false;
@@ -81,7 +81,7 @@ static void parse_whole(const char *p, const char *end, struct number *out)
 }
 
 /* As in the C locale, whatever the process has. */
-static bool parse_real(const struct reader *r, const char *begin,
+static bool parse_real(const struct numbers_reader *r, const char *begin,
 		       const char *end, double *out)
 {
 	char copy[NUMBER_MAX + 1];
@@ -94,7 +94,7 @@ static bool parse_real(const struct reader *r, const char *begin,
 	return true;
 }
 
-static const char *read_number(struct reader *r)
+static const char *read_number(struct numbers_reader *r)
 {
 	const char *begin = (next(r), r->at);
 	const char *digits = begin + (begin < r->end && *begin == '-');
@@ -112,7 +112,7 @@ static const char *read_number(struct reader *r)
 	return r->each(&number, r->arg);
 }
 
-static const char *read_row(struct reader *r, uint32_t depth)
+static const char *read_row(struct numbers_reader *r, uint32_t depth)
 {
 	const char *wrong = NULL;
 
@@ -130,7 +130,7 @@ static const char *read_row(struct reader *r, uint32_t depth)
 	return wrong;
 }
 
-static const char *read_rows(struct reader *r, uint64_t *rows)
+static const char *read_rows(struct numbers_reader *r, uint64_t *rows)
 {
 	const char *wrong;
 
@@ -149,7 +149,7 @@ static const char *read_rows(struct reader *r, uint64_t *rows)
 }
 
 /* Behind the JSON there may be NULs, because FFCV pads with them. */
-static const char *read_text(struct reader *r, uint64_t *rows)
+static const char *read_text(struct numbers_reader *r, uint64_t *rows)
 {
 	const char *wrong = read_rows(r, rows);
 
@@ -165,7 +165,7 @@ const char *numbers_read(const char *text, uint64_t size, uint32_t ndim,
 			 const uint64_t *shape, numbers_fn *each, void *arg,
 			 uint64_t *rows)
 {
-	struct reader r = {
+	struct numbers_reader r = {
 		.at = text,
 		.end = text + size,
 		.ndim = ndim,

@@ -15,7 +15,7 @@ enum { CHARACTER_MAX = 4, WORD_BYTES = CHARACTER_MAX * VOCABULARY_WORD_MAX };
 
 static const char CONTINUED[] = { '#', '#' };
 
-struct slot {
+struct vocabulary_slot {
 	uint32_t at; /* in the text */
 	uint32_t size;
 	int32_t id; /* -1: the slot is free */
@@ -26,7 +26,7 @@ struct vocabulary {
 	char *text;
 	size_t mask; /* slots, less one: a power of two, less one */
 	size_t longest;
-	struct slot slots[];
+	struct vocabulary_slot slots[];
 };
 
 /* FNV-1a of 64 bits, byte by byte, so that one pass gives those of all
@@ -51,16 +51,17 @@ static uint64_t hash_of(const char *token, size_t size, bool is_continued)
 }
 
 /* The slot of a token, or the free one where it would be. */
-static struct slot *slot_of(const struct vocabulary *v, uint64_t hash,
-			    const char *token, size_t size, bool is_continued)
+static struct vocabulary_slot *slot_of(const struct vocabulary *v,
+				       uint64_t hash, const char *token,
+				       size_t size, bool is_continued)
 {
 	for (size_t i = hash ^ hash >> 32;; i++) {
-		const struct slot *s = &v->slots[i & v->mask];
+		const struct vocabulary_slot *s = &v->slots[i & v->mask];
 
 		if (s->id < 0 ||
 		    (s->size == size && s->is_continued == is_continued &&
 		     !memcmp(v->text + s->at, token, size)))
-			return (struct slot *)s;
+			return (struct vocabulary_slot *)s;
 	}
 }
 
@@ -69,7 +70,7 @@ static void add(struct vocabulary *v, const char *token, size_t size,
 {
 	bool is_continued = size > sizeof(CONTINUED) &&
 			    !memcmp(token, CONTINUED, sizeof(CONTINUED));
-	struct slot *slot;
+	struct vocabulary_slot *slot;
 
 	if (is_continued) {
 		token += sizeof(CONTINUED);
@@ -77,8 +78,8 @@ static void add(struct vocabulary *v, const char *token, size_t size,
 	}
 	slot = slot_of(v, hash_of(token, size, is_continued), token, size,
 		       is_continued);
-	*slot = (struct slot){ (uint32_t)(token - v->text), (uint32_t)size, id,
-			       is_continued };
+	*slot = (struct vocabulary_slot){ (uint32_t)(token - v->text),
+					  (uint32_t)size, id, is_continued };
 	v->longest = size > v->longest ? size : v->longest;
 }
 
@@ -119,7 +120,7 @@ static int make(char *text, size_t size, size_t lines, struct vocabulary **out)
 		return -ENOMEM;
 	*v = (struct vocabulary){ .text = text, .mask = slots - 1 };
 	for (size_t i = 0; i < slots; i++)
-		v->slots[i] = (struct slot){ .id = -1 };
+		v->slots[i] = (struct vocabulary_slot){ .id = -1 };
 	add_lines(v, size);
 	*out = v;
 	return 0;

@@ -8,7 +8,7 @@
 
 enum kind { LETTER, SPACE, ALONE, NOTHING };
 
-struct range {
+struct words_range {
 	uint32_t first;
 	uint32_t last;
 	enum kind kind;
@@ -17,7 +17,7 @@ struct range {
 /* The Unicode characters above ASCII that separate words: its spaces, its
    blocks of general and of CJK punctuation, and the ideographs of BERT's
    tokenizer. */
-static const struct range ranges[] = {
+static const struct words_range ranges[] = {
 	{ 0x80, 0x9f, NOTHING },     { 0xa0, 0xa0, SPACE },
 	{ 0xa1, 0xa1, ALONE },	     { 0xa7, 0xa7, ALONE },
 	{ 0xab, 0xab, ALONE },	     { 0xad, 0xad, NOTHING },

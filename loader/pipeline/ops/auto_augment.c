@@ -22,14 +22,14 @@ static const struct param params[] = {
 };
 
 /* An operation, its probability, and the index of its magnitude. */
-struct step {
+struct auto_augment_step {
 	enum policy_kind kind;
 	double p;
 	unsigned bin;
 };
 
 /* The policies of torchvision, which follow the paper. */
-static const struct step policies[POLICIES][PAIRS][2] = {
+static const struct auto_augment_step policies[POLICIES][PAIRS][2] = {
 	[IMAGENET] = {
 		{ { POLICY_POSTERIZE, 0.4, 8 }, { POLICY_ROTATE, 0.6, 9 } },
 		{ { POLICY_SOLARIZE, 0.6, 5 }, { POLICY_AUTOCONTRAST, 0.6, 0 } },
@@ -123,7 +123,7 @@ static unsigned draw(const struct args *args, struct uniform uniform,
 		     struct augmentation out[2])
 {
 	unsigned count = 0;
-	const struct step *steps =
+	const struct auto_augment_step *steps =
 		policies[args->arg[POLICY].choice][op_below(PAIRS, uniform)];
 
 	for (unsigned i = 0; i < 2; i++) {

@@ -57,7 +57,7 @@ struct jitter {
 /* Some pixels, by channel, so that compilers vectorize loops over them. */
 enum { LOT = 64 };
 
-struct lot {
+struct color_jitter_lot {
 	float r[LOT];
 	float g[LOT];
 	float b[LOT];
@@ -77,7 +77,7 @@ static inline float gray(float r, float g, float b)
 
 /* Loads `count` pixels, changes their brightness, and computes their grays. */
 static void begin_lot(const uint8_t *p, size_t count, float brightness,
-		      struct lot *lot)
+		      struct color_jitter_lot *lot)
 {
 	for (size_t i = 0; i < count; i++, p += 3) {
 		lot->r[i] = p[0];
@@ -92,7 +92,7 @@ static void begin_lot(const uint8_t *p, size_t count, float brightness,
 	}
 }
 
-static void blend(struct lot *lot, float factor)
+static void blend(struct color_jitter_lot *lot, float factor)
 {
 	for (size_t i = 0; i < LOT; i++) {
 		float rest = (1 - factor) * lot->gray[i];
@@ -103,13 +103,13 @@ static void blend(struct lot *lot, float factor)
 	}
 }
 
-static void set_grays(struct lot *lot)
+static void set_grays(struct color_jitter_lot *lot)
 {
 	for (size_t i = 0; i < LOT; i++)
 		lot->gray[i] = gray(lot->r[i], lot->g[i], lot->b[i]);
 }
 
-static void turn(struct lot *lot, const float m[3])
+static void turn(struct color_jitter_lot *lot, const float m[3])
 {
 	for (size_t i = 0; i < LOT; i++) {
 		float r = lot->r[i], g = lot->g[i], b = lot->b[i];
@@ -120,7 +120,8 @@ static void turn(struct lot *lot, const float m[3])
 	}
 }
 
-static void end_lot(const struct lot *lot, size_t count, uint8_t *p)
+static void end_lot(const struct color_jitter_lot *lot, size_t count,
+		    uint8_t *p)
 {
 	for (size_t i = 0; i < count; i++, p += 3) {
 		p[0] = (uint8_t)lot->r[i];
@@ -131,7 +132,7 @@ static void end_lot(const struct lot *lot, size_t count, uint8_t *p)
 
 static float mean_gray(const struct image *image, float brightness)
 {
-	struct lot lot = { 0 };
+	struct color_jitter_lot lot = { 0 };
 	double sum = 0;
 	size_t count;
 
@@ -150,7 +151,7 @@ static float mean_gray(const struct image *image, float brightness)
 
 static void jitter_row(const struct jitter *j, uint8_t *row, size_t width)
 {
-	struct lot lot = { 0 };
+	struct color_jitter_lot lot = { 0 };
 	size_t count;
 
 	for (size_t x = 0; x < width; x += count) {

@@ -37,17 +37,17 @@ static const char *check(const struct args *args)
 	return op_check_color(&args->arg[FILL]);
 }
 
-static struct field field_of(const struct args *args)
+static struct displacement_field field_of(const struct args *args)
 {
 	float scale = (float)(args->arg[ALPHA].number[0] / 2);
 
-	return (struct field){ .sigma = args->arg[SIGMA].number[0],
-			       .scale = { scale, scale } };
+	return (struct displacement_field){ .sigma = args->arg[SIGMA].number[0],
+					    .scale = { scale, scale } };
 }
 
 static uint64_t scratch(const struct args *args, struct size in)
 {
-	struct field field = field_of(args);
+	struct displacement_field field = field_of(args);
 
 	return field_scratch(&field, in.width, in.height);
 }
@@ -58,7 +58,7 @@ static void draw_moves(const struct args *args, const struct op_sample *sample,
 {
 	bool on = op_chance(&args->arg[P], sample->uniform);
 	double u = sample->uniform.next(sample->uniform.arg);
-	struct field field = field_of(args);
+	struct displacement_field field = field_of(args);
 
 	field.key = (uint64_t)(u * 0x1p53);
 	if (!on)

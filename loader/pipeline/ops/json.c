@@ -63,12 +63,12 @@ static uint64_t most(const struct args *args, uint64_t bytes)
 	return bytes / 2 / row + 1;
 }
 
-struct output {
+struct json_output {
 	enum dtype dtype;
 	char *at;
 };
 
-static const char *put_whole(const struct number *n, struct output *out)
+static const char *put_whole(const struct number *n, struct json_output *out)
 {
 	int64_t back;
 
@@ -81,7 +81,7 @@ static const char *put_whole(const struct number *n, struct output *out)
 
 /* Refuse a number that is too large for the type, because it would become
    infinite. */
-static const char *put_real(const struct number *n, struct output *out)
+static const char *put_real(const struct number *n, struct json_output *out)
 {
 	double back;
 
@@ -92,7 +92,7 @@ static const char *put_real(const struct number *n, struct output *out)
 
 static const char *put(const struct number *n, void *arg)
 {
-	struct output *out = arg;
+	struct json_output *out = arg;
 	const char *wrong = dtype_is_whole(out->dtype) ? put_whole(n, out)
 						       : put_real(n, out);
 
@@ -104,7 +104,7 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 			const struct list *in, const struct type *out, void *to,
 			uint64_t *rows)
 {
-	struct output output = { out->dtype, to };
+	struct json_output output = { out->dtype, to };
 
 	(void)args;
 	(void)sample;

@@ -38,39 +38,42 @@ static uint32_t limited(uint64_t side)
 	return (uint32_t)min_u64(max_u64(side, 1), OP_SIZE_MAX);
 }
 
-struct sides {
+struct resize_sides {
 	uint32_t shorter;
 	uint32_t longer;
 };
 
 /* Divides like torchvision. If max_size is set, divides twice. */
-static struct sides sides_of(const struct args *args, struct sides in)
+static struct resize_sides sides_of(const struct args *args,
+				    struct resize_sides in)
 {
 	uint32_t size = (uint32_t)args->arg[SIZE].number[0];
 	const struct arg *most = &args->arg[MAX_SIZE];
 	uint64_t longer, limit;
 
 	if (args->arg[SIDE].choice == LONGER)
-		return (struct sides){
+		return (struct resize_sides){
 			limited(scaled(size, in.shorter, in.longer)), size
 		};
 	longer = scaled(size, in.longer, in.shorter);
 	limit = most->count ? (uint64_t)most->number[0] : UINT64_MAX;
 	if (longer > limit)
-		return (struct sides){ limited(scaled(limit, size, longer)),
-				       (uint32_t)limit };
-	return (struct sides){ size, limited(longer) };
+		return (struct resize_sides){
+			limited(scaled(limit, size, longer)), (uint32_t)limit
+		};
+	return (struct resize_sides){ size, limited(longer) };
 }
 
 static struct size target(const struct args *args, struct size in)
 {
 	bool wide = in.width > in.height;
-	struct sides sides;
+	struct resize_sides sides;
 
 	if (args->arg[SIZE].count == 2)
 		return op_size(&args->arg[SIZE]);
-	sides = sides_of(args, wide ? (struct sides){ in.height, in.width }
-				    : (struct sides){ in.width, in.height });
+	sides = sides_of(args,
+			 wide ? (struct resize_sides){ in.height, in.width }
+			      : (struct resize_sides){ in.width, in.height });
 	return wide ? (struct size){ sides.longer, sides.shorter }
 		    : (struct size){ sides.shorter, sides.longer };
 }

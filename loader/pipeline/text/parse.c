@@ -14,7 +14,7 @@ enum { TEXT_MAX = 1 << 16 };
  * Arguments, and the operations of one, follow one another in `out`, so those
  * of a pair of parentheses wait on a stack until it is closed.
  */
-struct parser {
+struct pipeline_parser {
 	struct lexer lexer;
 	struct parse *out;
 	struct parse_stage *stages; /* stacks */
@@ -24,24 +24,24 @@ struct parser {
 	unsigned depth; /* of parentheses */
 };
 
-static bool is_mark(const struct parser *p, char mark)
+static bool is_mark(const struct pipeline_parser *p, char mark)
 {
 	return p->lexer.token.kind == TOKEN_MARK && p->lexer.token.mark == mark;
 }
 
-static bool is_text(const struct parser *p)
+static bool is_text(const struct pipeline_parser *p)
 {
 	return p->lexer.token.kind == TOKEN_IDENTIFIER ||
 	       p->lexer.token.kind == TOKEN_STRING;
 }
 
-static bool is_over(const struct parser *p)
+static bool is_over(const struct pipeline_parser *p)
 {
 	return p->lexer.token.kind == TOKEN_END ||
 	       p->lexer.token.kind == TOKEN_BREAK;
 }
 
-static int expected(const struct parser *p, const char *what)
+static int expected(const struct pipeline_parser *p, const char *what)
 {
 	const struct token *t = &p->lexer.token;
 
@@ -58,10 +58,11 @@ static int expected(const struct parser *p, const char *what)
 			what, t->value);
 }
 
-static int take_stage(struct parser *p, struct parse_stage *stage);
+static int take_stage(struct pipeline_parser *p, struct parse_stage *stage);
 
 /* Moves the stages from `first` on from the stack to the argument. */
-static void end_list(struct parser *p, struct parse_arg *arg, size_t first)
+static void end_list(struct pipeline_parser *p, struct parse_arg *arg,
+		     size_t first)
 {
 	const struct parse_stage *stage = &p->stages[first];
 
@@ -76,7 +77,8 @@ static void end_list(struct parser *p, struct parse_arg *arg, size_t first)
 }
 
 /* Takes a value: an identifier or a string, or operations joined by `|'. */
-static int take_value(struct parser *p, struct parse_arg *arg, const char *what)
+static int take_value(struct pipeline_parser *p, struct parse_arg *arg,
+		      const char *what)
 {
 	size_t first = p->num_stages;
 	int r;
@@ -98,7 +100,7 @@ static int take_value(struct parser *p, struct parse_arg *arg, const char *what)
 }
 
 /* Takes VALUE or NAME=VALUE; the token after it becomes the current one. */
-static int take_arg(struct parser *p)
+static int take_arg(struct pipeline_parser *p)
 {
 	struct parse_arg *arg = &p->args[p->num_args++];
 	int r;
@@ -115,7 +117,8 @@ static int take_arg(struct parser *p)
 }
 
 /* Moves the arguments from `first` on from the stack to the stage. */
-static void end_args(struct parser *p, struct parse_stage *stage, size_t first)
+static void end_args(struct pipeline_parser *p, struct parse_stage *stage,
+		     size_t first)
 {
 	stage->first_arg = p->out->num_args;
 	stage->num_args = p->num_args - first;
@@ -125,7 +128,7 @@ static void end_args(struct parser *p, struct parse_stage *stage, size_t first)
 	p->num_args = first;
 }
 
-static int take_arg_list(struct parser *p)
+static int take_arg_list(struct pipeline_parser *p)
 {
 	int r = lexer_advance(&p->lexer);
 
@@ -143,7 +146,7 @@ static int take_arg_list(struct parser *p)
 }
 
 /* Takes the arguments after an opening parenthesis, and the closing one. */
-static int take_args(struct parser *p, struct parse_stage *stage)
+static int take_args(struct pipeline_parser *p, struct parse_stage *stage)
 {
 	size_t first = p->num_args;
 	bool soft = p->lexer.soft;
@@ -164,13 +167,14 @@ static int take_args(struct parser *p, struct parse_stage *stage)
 }
 
 /* Whether .WORD follows a string, which is then the name of a file. */
-static bool is_member(const struct parser *p, const struct parse_stage *stage)
+static bool is_member(const struct pipeline_parser *p,
+		      const struct parse_stage *stage)
 {
 	return stage->quoted && p->lexer.token.kind == TOKEN_IDENTIFIER &&
 	       p->lexer.token.value[0] == '.' && p->lexer.token.value[1];
 }
 
-static int take_stage(struct parser *p, struct parse_stage *stage)
+static int take_stage(struct pipeline_parser *p, struct parse_stage *stage)
 {
 	int r;
 
@@ -196,14 +200,14 @@ static int take_stage(struct parser *p, struct parse_stage *stage)
 }
 
 /* Takes a stage of a statement. */
-static int take_own_stage(struct parser *p, struct parse_statement *s)
+static int take_own_stage(struct pipeline_parser *p, struct parse_statement *s)
 {
 	s->num_stages++;
 	return take_stage(p, &p->out->stages[p->out->num_stages++]);
 }
 
 /* The name of an output was parsed as the first stage: makes it the name. */
-static int turn_into_name(struct parser *p, struct parse_statement *s)
+static int turn_into_name(struct pipeline_parser *p, struct parse_statement *s)
 {
 	const struct parse_stage *stage = &p->out->stages[s->first_stage];
 	int r;
@@ -220,7 +224,8 @@ static int turn_into_name(struct parser *p, struct parse_statement *s)
 }
 
 /* Takes `| stage' until there is none. */
-static int take_more_stages(struct parser *p, struct parse_statement *s)
+static int take_more_stages(struct pipeline_parser *p,
+			    struct parse_statement *s)
 {
 	bool soft = p->lexer.soft;
 	int r = 0;
@@ -236,7 +241,7 @@ static int take_more_stages(struct parser *p, struct parse_statement *s)
 	return r;
 }
 
-static int take_member(struct parser *p, struct parse_statement *s)
+static int take_member(struct pipeline_parser *p, struct parse_statement *s)
 {
 	struct parse_member *m = &p->out->members[p->out->num_members];
 	struct parse_statement own = { .first_stage = p->out->num_stages };
@@ -254,7 +259,7 @@ static int take_member(struct parser *p, struct parse_statement *s)
 }
 
 /* Takes `(member, ...)'; its opening parenthesis is the current token. */
-static int take_members(struct parser *p, struct parse_statement *s)
+static int take_members(struct pipeline_parser *p, struct parse_statement *s)
 {
 	int r;
 
@@ -273,7 +278,8 @@ static int take_members(struct parser *p, struct parse_statement *s)
 }
 
 /* Takes the members that the ones taken so far are the names of. */
-static int take_named_members(struct parser *p, struct parse_statement *s)
+static int take_named_members(struct pipeline_parser *p,
+			      struct parse_statement *s)
 {
 	struct parse_member *names = &p->out->members[s->first_member];
 	size_t count = s->num_members;
@@ -308,7 +314,7 @@ static int take_named_members(struct parser *p, struct parse_statement *s)
 }
 
 /* Takes the fields of a statement of several; its stages follow. */
-static int take_fields(struct parser *p, struct parse_statement *s)
+static int take_fields(struct pipeline_parser *p, struct parse_statement *s)
 {
 	int r = take_members(p, s);
 
@@ -319,7 +325,7 @@ static int take_fields(struct parser *p, struct parse_statement *s)
 	return r;
 }
 
-static int take_statement(struct parser *p)
+static int take_statement(struct pipeline_parser *p)
 {
 	struct parse_statement *s = &p->out->statements[p->out->num_statements];
 	int r;
@@ -339,7 +345,7 @@ static int take_statement(struct parser *p)
 
 /* Allocates as many of each as the pipeline string has identifiers: each has at
  * least one, and one more may fail. */
-static int allocate(struct parser *p, const char *text)
+static int allocate(struct pipeline_parser *p, const char *text)
 {
 	size_t words = lexer_max_names(text) + 1;
 	struct parse *out = p->out;
@@ -361,8 +367,9 @@ static int allocate(struct parser *p, const char *text)
 
 int parse_text(const struct diagnostic *c, struct parse *out)
 {
-	struct parser p = { .lexer = { .diagnostic = c, .text = c->text },
-			    .out = out };
+	struct pipeline_parser p = {
+		.lexer = { .diagnostic = c, .text = c->text }, .out = out
+	};
 	int r;
 
 	*out = (struct parse){ 0 };

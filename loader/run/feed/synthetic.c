@@ -94,14 +94,14 @@ static void fill_row(const struct synthetic_feed *feed, uint32_t field,
 /* --- a batch file --- */
 
 /* A batch file that is written, or only measured. */
-struct place {
+struct synthetic_place {
 	uint8_t *bytes; /* NULL: only measure */
 	uint64_t at;
 };
 
 /* Reserves `size` bytes at the end, aligned, and returns their offset. Gaps are
    zero. */
-static uint64_t take(struct place *p, uint64_t size)
+static uint64_t take(struct synthetic_place *p, uint64_t size)
 {
 	uint64_t from = align_up(p->at, BETON_BATCH_ALIGN);
 
@@ -122,8 +122,9 @@ static bool is_image(const struct synthetic_field *f)
 }
 
 /* Writes a table of values and their payloads. */
-static void put_variable(const struct synthetic_feed *feed, struct place *p,
-			 uint32_t field, uint32_t rows, const uint64_t *ids)
+static void put_variable(const struct synthetic_feed *feed,
+			 struct synthetic_place *p, uint32_t field,
+			 uint32_t rows, const uint64_t *ids)
 {
 	uint64_t size = row_size(&feed->synthetic->fields[field]);
 	uint64_t table = take(p, rows * sizeof(struct beton_batch_value));
@@ -139,8 +140,9 @@ static void put_variable(const struct synthetic_feed *feed, struct place *p,
 	}
 }
 
-static void put_fixed(const struct synthetic_feed *feed, struct place *p,
-		      uint32_t field, uint32_t rows, const uint64_t *ids)
+static void put_fixed(const struct synthetic_feed *feed,
+		      struct synthetic_place *p, uint32_t field, uint32_t rows,
+		      const uint64_t *ids)
 {
 	uint64_t size = row_size(&feed->synthetic->fields[field]);
 	uint64_t column = take(p, rows * size);
@@ -149,9 +151,9 @@ static void put_fixed(const struct synthetic_feed *feed, struct place *p,
 		fill_row(feed, field, ids[row], p->bytes + column + row * size);
 }
 
-static void put_column(const struct synthetic_feed *feed, struct place *p,
-		       uint32_t field, uint32_t rows, const uint64_t *ids,
-		       struct beton_batch_field *out)
+static void put_column(const struct synthetic_feed *feed,
+		       struct synthetic_place *p, uint32_t field, uint32_t rows,
+		       const uint64_t *ids, struct beton_batch_field *out)
 {
 	const struct synthetic_field *f = &feed->synthetic->fields[field];
 	uint64_t errors = take(p, 4 * (uint64_t)rows);
@@ -190,8 +192,8 @@ static void put_ids(const struct synthetic_feed *feed,
 }
 
 /* Writes header, fields and sampling spec. They precede all aligned parts. */
-static void put_head(const struct synthetic_feed *feed, struct place *p,
-		     struct beton_batch_header *h)
+static void put_head(const struct synthetic_feed *feed,
+		     struct synthetic_place *p, struct beton_batch_header *h)
 {
 	h->samples = feed->synthetic->samples;
 	h->num_fields = feed->synthetic->num_fields;
@@ -206,7 +208,7 @@ static void put_head(const struct synthetic_feed *feed, struct place *p,
 		       h->spec_size);
 }
 
-static void seal(struct place *p, struct beton_batch_header *h)
+static void seal(struct synthetic_place *p, struct beton_batch_header *h)
 {
 	h->file_size = p->at;
 	memcpy(p->bytes, h, sizeof(*h));
@@ -214,8 +216,8 @@ static void seal(struct place *p, struct beton_batch_header *h)
 	memcpy(p->bytes, h, sizeof(*h));
 }
 
-static void put_batch(const struct synthetic_feed *feed, struct place *p,
-		      struct beton_batch_header *h)
+static void put_batch(const struct synthetic_feed *feed,
+		      struct synthetic_place *p, struct beton_batch_header *h)
 {
 	struct beton_batch_field field;
 	uint64_t *ids = NULL;
@@ -241,7 +243,7 @@ static int fetch(struct feed *base, uint64_t epoch, uint64_t number,
 {
 	struct synthetic_feed *feed = (struct synthetic_feed *)base;
 	struct beton_batch_header h;
-	struct place p = { .bytes = NULL };
+	struct synthetic_place p = { .bytes = NULL };
 	int r;
 
 	batch_header_init(&h, &base->spec, epoch, number);

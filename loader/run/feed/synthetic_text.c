@@ -51,23 +51,23 @@ static const struct kind kinds[] = {
 };
 
 /* A parser's position in the text of a value. */
-struct reader {
+struct synthetic_text_reader {
 	const struct diagnostic *c;
 	size_t at;	  /* offset of the value in the whole text */
 	const char *rest; /* rest of the value's text */
 };
 
-static int wrong(const struct reader *in, const char *what)
+static int wrong(const struct synthetic_text_reader *in, const char *what)
 {
 	return complain(in->c, in->at, "%s", what);
 }
 
-static void skip_blanks(struct reader *in)
+static void skip_blanks(struct synthetic_text_reader *in)
 {
 	in->rest += strspn(in->rest, " \t");
 }
 
-static bool take_char(struct reader *in, char c)
+static bool take_char(struct synthetic_text_reader *in, char c)
 {
 	skip_blanks(in);
 	if (*in->rest != c)
@@ -78,8 +78,8 @@ static bool take_char(struct reader *in, char c)
 }
 
 /* `what` begins the message about anything else, which `example` ends. */
-static int take_count(struct reader *in, const char *what, const char *example,
-		      uint64_t *out)
+static int take_count(struct synthetic_text_reader *in, const char *what,
+		      const char *example, uint64_t *out)
 {
 	size_t size = strspn(in->rest, "0123456789");
 	char expected[TYPED_EXPECTED_SIZE];
@@ -92,7 +92,7 @@ static int take_count(struct reader *in, const char *what, const char *example,
 }
 
 /* Reads the name of a type. NULL: unknown, and a message was written. */
-static const struct kind *take_kind(struct reader *in)
+static const struct kind *take_kind(struct synthetic_text_reader *in)
 {
 	size_t size = strcspn(in->rest, "[< \t");
 
@@ -111,7 +111,8 @@ static const struct kind *take_kind(struct reader *in)
 }
 
 /* Reads a shape in brackets. The brackets are optional and may be empty. */
-static int take_shape(struct reader *in, struct synthetic_field *f)
+static int take_shape(struct synthetic_text_reader *in,
+		      struct synthetic_field *f)
 {
 	uint64_t bytes = dtype_size(f->dtype);
 	int r;
@@ -135,7 +136,7 @@ static int take_shape(struct reader *in, struct synthetic_field *f)
 				  : wrong(in, "`]' is missing in the shape");
 }
 
-static int take_limit(struct reader *in, const struct kind *kind,
+static int take_limit(struct synthetic_text_reader *in, const struct kind *kind,
 		      struct synthetic_field *f)
 {
 	int r;
@@ -170,7 +171,8 @@ static enum beton_type type_of(const struct kind *kind,
 }
 
 /* Reads TYPE, TYPE[SHAPE], TYPE<LIMIT or TYPE[SHAPE]<LIMIT. */
-static int read_value(struct reader *in, struct synthetic_field *f)
+static int read_value(struct synthetic_text_reader *in,
+		      struct synthetic_field *f)
 {
 	const struct kind *kind;
 	int r;
@@ -213,7 +215,7 @@ static int read_field(const struct diagnostic *c, const struct parse_arg *arg,
 		      struct synthetic *f)
 {
 	struct synthetic_field *field = &f->fields[f->num_fields];
-	struct reader in = { c, arg->value_at, arg->value };
+	struct synthetic_text_reader in = { c, arg->value_at, arg->value };
 
 	if (!arg->name)
 		return complain(c, arg->value_at,

@@ -132,14 +132,14 @@ static const struct library_symbol driver_symbols[] = {
 #undef ROW
 
 /* The functions of NVTX. */
-struct ranges {
+struct cuda_ranges {
 	int (*push)(const char *text);
 	int (*pop)(void);
 };
 
 static const struct library_symbol range_symbols[] = {
-	{ "nvtxRangePushA", offsetof(struct ranges, push), true },
-	{ "nvtxRangePop", offsetof(struct ranges, pop), true },
+	{ "nvtxRangePushA", offsetof(struct cuda_ranges, push), true },
+	{ "nvtxRangePop", offsetof(struct cuda_ranges, pop), true },
 };
 
 enum { FAILURE_SIZE = 600 };
@@ -149,7 +149,7 @@ struct cuda {
 	void *library;
 	struct driver driver;
 	void *range_library; /* NULL: none */
-	struct ranges ranges;
+	struct cuda_ranges ranges;
 	int device;
 	void *context; /* NULL: not retained */
 	atomic_bool lost;
@@ -445,7 +445,7 @@ static void open_ranges(struct cuda *cuda)
 	    !library_fill(cuda->range_library, range_symbols,
 			  ARRAY_LEN(range_symbols), &cuda->ranges))
 		return;
-	cuda->ranges = (struct ranges){ NULL, NULL };
+	cuda->ranges = (struct cuda_ranges){ NULL, NULL };
 }
 
 static int attribute(struct cuda *cuda, int which)

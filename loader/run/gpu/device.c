@@ -25,8 +25,8 @@ static const char *const OPTIONS[] = {
 };
 
 /* A loaded text. */
-struct code {
-	struct code *next;
+struct device_code {
+	struct device_code *next;
 	char *text;
 	struct cuda_module *module;
 	struct cuda_kernel *kernel;
@@ -37,7 +37,7 @@ struct use {
 	struct use *next;
 	const struct pipeline *pipeline;
 	size_t output;
-	const struct code *code;
+	const struct device_code *code;
 };
 
 struct device {
@@ -46,7 +46,7 @@ struct device {
 	struct upload *upload;
 	struct nvrtc *compiler;	    /* NULL until needed */
 	struct code_cache *objects; /* as it is */
-	struct code *codes;
+	struct device_code *codes;
 	struct use *uses;
 	pthread_mutex_t downloading; /* guards the next two */
 	struct cuda_stream *stream;  /* NULL until something is downloaded */
@@ -78,7 +78,7 @@ int device_open(int ordinal, uint64_t pinned, struct log *log,
 
 void device_close(struct device *d)
 {
-	struct code *code, *next_code;
+	struct device_code *code, *next_code;
 	struct use *use, *next_use;
 
 	if (!d)
@@ -188,7 +188,7 @@ static char *make_key(const struct device *d, const char *text)
 }
 
 static int load_code(const struct device *d, const void *image,
-		     struct code *code)
+		     struct device_code *code)
 {
 	int r = cuda_module_load(d->cuda, image, &code->module);
 
@@ -201,7 +201,8 @@ static int load_code(const struct device *d, const void *image,
 	return r;
 }
 
-static int compile(const struct device *d, const char *key, struct code *code)
+static int compile(const struct device *d, const char *key,
+		   struct device_code *code)
 {
 	struct cuda_image image = { 0 };
 	int r = nvrtc_run(d->compiler, "pipeline", code->text, OPTIONS,
@@ -217,7 +218,8 @@ static int compile(const struct device *d, const char *key, struct code *code)
 }
 
 /* Cached code ends with a zero, as PTX must. */
-static int load_kept(const struct device *d, const char *key, struct code *code)
+static int load_kept(const struct device *d, const char *key,
+		     struct device_code *code)
 {
 	uint8_t *bytes, *image;
 	size_t size;
@@ -236,7 +238,7 @@ static int load_kept(const struct device *d, const char *key, struct code *code)
 	return r;
 }
 
-static int make(struct device *d, struct code *code)
+static int make(struct device *d, struct device_code *code)
 {
 	cleanup_free char *key = NULL;
 	int r = start_compiler(d);
@@ -253,9 +255,10 @@ static int make(struct device *d, struct code *code)
 }
 
 /* Becomes the owner of the text. */
-static int find_code(struct device *d, char *text, const struct code **out)
+static int find_code(struct device *d, char *text,
+		     const struct device_code **out)
 {
-	struct code *code;
+	struct device_code *code;
 	int r;
 
 	LL_FOREACH(d->codes, code)

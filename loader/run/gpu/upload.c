@@ -24,7 +24,7 @@ enum {
 };
 
 /* Pinned memory through which ordinary memory is copied. */
-struct piece {
+struct upload_piece {
 	void *bytes;
 	struct cuda_event *read; /* recorded after the last copy out of it */
 };
@@ -35,14 +35,14 @@ struct upload {
 	struct cuda_stream *stream;
 	pthread_mutex_t lock; /* guards what is queued on the stream, and all
 				 that follows */
-	struct piece pieces[PIECES];
+	struct upload_piece pieces[PIECES];
 	uint32_t next_piece;
 	uint64_t budget;
 	bool is_logged; /* the exhausted budget was logged */
 	struct upload_stats stats;
 };
 
-struct part {
+struct upload_part {
 	void *host;
 	uint64_t host_capacity;
 	bool pinned;		/* else the host's memory is this: */
@@ -53,7 +53,7 @@ struct part {
 
 /* A stream that acquired the slot, and the event that is recorded on it when
    the slot is released. */
-struct user {
+struct upload_user {
 	struct cuda_stream *stream;
 	pthread_t thread;
 	struct cuda_event *released;
@@ -64,14 +64,14 @@ enum round { ROUND_NONE, ROUND_WRITING, ROUND_STARTED };
 
 struct upload_slot {
 	struct upload *upload;
-	struct part *parts;
+	struct upload_part *parts;
 	uint32_t num_parts;
 	enum round round; /* changed by who has the round, as the next */
 	bool has_waited;  /* begin had to wait */
 	struct cuda_event *copied; /* the host's memory was read */
 	struct cuda_event *ready;
 	pthread_mutex_t lock; /* guards all that follows */
-	struct user *users;
+	struct upload_user *users;
 	uint32_t num_users; /* in the round, and, after it, that the next one
 			       has to wait for */
 	uint32_t users_capacity;
@@ -170,7 +170,7 @@ static void count(struct upload *u, uint64_t *what, uint64_t by)
 	*what += by;
 }
 
-static void free_host(struct upload *u, struct part *p)
+static void free_host(struct upload *u, struct upload_part *p)
 {
 	if (p->pinned) {
 		cuda_host_free(u->cuda, p->host);
@@ -184,7 +184,7 @@ static void free_host(struct upload *u, struct part *p)
 	p->pinned = false;
 }
 
-static int grow_host(struct upload *u, struct part *p, uint64_t size)
+static int grow_host(struct upload *u, struct upload_part *p, uint64_t size)
 {
 	uint64_t capacity = align_up(size + size / 8, PAGE);
 	int r;
@@ -208,7 +208,7 @@ static int grow_host(struct upload *u, struct part *p, uint64_t size)
 	return 0;
 }
 
-static void free_device(struct upload *u, struct part *p)
+static void free_device(struct upload *u, struct upload_part *p)
 {
 	cuda_device_free(u->cuda, p->device);
 	count(u, &u->stats.device, -p->device_capacity);
@@ -216,7 +216,7 @@ static void free_device(struct upload *u, struct part *p)
 	p->device_capacity = 0;
 }
 
-static int grow_device(struct upload *u, struct part *p, uint64_t size)
+static int grow_device(struct upload *u, struct upload_part *p, uint64_t size)
 {
 	uint64_t capacity = align_up(size + size / 8, DEVICE_GRAIN);
 	int r;
@@ -321,7 +321,7 @@ bool upload_has_waited(const struct upload_slot *s)
 int upload_reserve(struct upload_slot *s, uint32_t part, uint64_t host,
 		   uint64_t device)
 {
-	struct part *p;
+	struct upload_part *p;
 	int r = 0;
 
 	if (part >= s->num_parts || s->round != ROUND_WRITING)
@@ -393,7 +393,7 @@ static int wait_for_users(struct upload_slot *s)
 static int copy_piece(struct upload *u, uint64_t to, const uint8_t *from,
 		      uint64_t size)
 {
-	struct piece *p = &u->pieces[u->next_piece];
+	struct upload_piece *p = &u->pieces[u->next_piece];
 	int r = cuda_event_synchronize(u->cuda, p->read);
 
 	if (r)
@@ -423,7 +423,7 @@ static int copy_ordinary(struct upload *u, uint64_t to, const uint8_t *from,
 static int queue_copy(struct upload_slot *s, const struct upload_copy *c)
 {
 	struct upload *u = s->upload;
-	const struct part *p = &from_of(s, c)->parts[c->part];
+	const struct upload_part *p = &from_of(s, c)->parts[c->part];
 	const uint8_t *from = (const uint8_t *)p->host + c->offset;
 	uint64_t to = s->parts[c->part].device + c->offset;
 
@@ -484,7 +484,8 @@ int upload_start(struct upload_slot *s, const struct upload_copy *copies,
  * A thread's own default stream has the same name in every thread, so the
  * thread is part of the key.
  */
-static struct user *find_user(struct upload_slot *s, struct cuda_stream *stream)
+static struct upload_user *find_user(struct upload_slot *s,
+				     struct cuda_stream *stream)
 {
 	for (uint32_t i = 0; i < s->num_users; i++) {
 		if (s->users[i].stream == stream &&
@@ -498,7 +499,7 @@ static struct user *find_user(struct upload_slot *s, struct cuda_stream *stream)
 /* Ensures room for one more user, with its event. */
 static int reserve_user(struct upload_slot *s)
 {
-	struct user *users = s->users;
+	struct upload_user *users = s->users;
 	uint32_t capacity = s->users_capacity;
 	int r;
 
@@ -519,7 +520,7 @@ static int reserve_user(struct upload_slot *s)
 
 static void add_user(struct upload_slot *s, struct cuda_stream *stream)
 {
-	struct user *u = &s->users[s->num_users++];
+	struct upload_user *u = &s->users[s->num_users++];
 
 	u->stream = stream;
 	u->thread = pthread_self();
@@ -529,7 +530,7 @@ static void add_user(struct upload_slot *s, struct cuda_stream *stream)
  * The default stream of another thread cannot be named. The legacy default
  * stream waits for all work on those streams.
  */
-static struct cuda_stream *stream_of(const struct user *u)
+static struct cuda_stream *stream_of(const struct upload_user *u)
 {
 	if (u->stream == CUDA_STREAM_PER_THREAD &&
 	    !pthread_equal(u->thread, pthread_self()))

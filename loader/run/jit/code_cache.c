@@ -343,14 +343,14 @@ static int write_object(int fd, const char *key, const uint8_t *object,
 
 /* --- making room --- */
 
-struct entry {
+struct code_cache_entry {
 	char name[NAME_ROOM];
 	uint64_t size;
 	struct timespec used;
 };
 
 struct listing {
-	struct entry *entries;
+	struct code_cache_entry *entries;
 	size_t count;
 	size_t room;
 	uint64_t bytes;
@@ -358,8 +358,8 @@ struct listing {
 
 static int older_first(const void *a, const void *b)
 {
-	const struct timespec *x = &((const struct entry *)a)->used;
-	const struct timespec *y = &((const struct entry *)b)->used;
+	const struct timespec *x = &((const struct code_cache_entry *)a)->used;
+	const struct timespec *y = &((const struct code_cache_entry *)b)->used;
 
 	if (x->tv_sec != y->tv_sec)
 		return x->tv_sec > y->tv_sec ? 1 : -1;
@@ -386,7 +386,7 @@ static bool is_temporary(const char *name)
 static void list_object(const char *name, const struct stat *st,
 			struct listing *l)
 {
-	struct entry *more;
+	struct code_cache_entry *more;
 
 	if (l->count == l->room) {
 		more = realloc(l->entries,

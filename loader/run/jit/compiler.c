@@ -117,7 +117,7 @@ void compiler_flags(const struct compiler_job *job, const char **out)
 }
 
 /* A running compiler. */
-struct run {
+struct compiler_run {
 	const struct compiler_job *job;
 	struct build_dir dir;
 	pid_t pid;
@@ -179,7 +179,7 @@ static int set_files(posix_spawn_file_actions_t *files, int dir, int out)
 	return r ? r : posix_spawn_file_actions_adddup2(files, out, 2);
 }
 
-static int spawn(struct run *run, const struct compiler *c, int out)
+static int spawn(struct compiler_run *run, const struct compiler *c, int out)
 {
 	const char *args[COMPILER_FLAGS_MAX + 8] = {
 		c->path, "-o", "./" OBJECT, "-x", "c", "./" SOURCE, "-x", "none"
@@ -211,7 +211,7 @@ static int64_t now_ms(void)
 }
 
 /* Keeps the beginning, and reads and drops the rest. */
-static ssize_t read_messages(struct run *run)
+static ssize_t read_messages(struct compiler_run *run)
 {
 	char chunk[4096];
 	ssize_t n = read(run->pipe, chunk, sizeof(chunk));
@@ -239,7 +239,7 @@ static int look_at(pid_t pid)
 }
 
 /* Waits a moment for messages or to be canceled. */
-static int listen_to(struct run *run, bool *more)
+static int listen_to(struct compiler_run *run, bool *more)
 {
 	struct pollfd pipe = { .fd = *more ? run->pipe : -1, .events = POLLIN };
 	/* A compiler that closed its messages ends soon after. */
@@ -254,7 +254,7 @@ static int listen_to(struct run *run, bool *more)
  * Waits for the compiler itself: a process that it left behind may keep the
  * pipe open for longer.
  */
-static int wait_for_end(struct run *run)
+static int wait_for_end(struct compiler_run *run)
 {
 	int64_t end = now_ms() + run->job->limit_ms;
 	bool more = true;
@@ -285,7 +285,7 @@ static int take_status(pid_t pid)
 	return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EINVAL;
 }
 
-static int supervise(struct run *run)
+static int supervise(struct compiler_run *run)
 {
 	int status, r = wait_for_end(run);
 
@@ -298,7 +298,7 @@ static int supervise(struct run *run)
 	return r ? r : status;
 }
 
-static int run_compiler(struct run *run, const struct compiler *c)
+static int run_compiler(struct compiler_run *run, const struct compiler *c)
 {
 	int ends[2], r;
 
@@ -316,8 +316,8 @@ static int run_compiler(struct run *run, const struct compiler *c)
 }
 
 /* Compiles in the directory, without trusting its path. */
-static int build(struct run *run, const struct compiler *c, uint8_t **object,
-		 size_t *size)
+static int build(struct compiler_run *run, const struct compiler *c,
+		 uint8_t **object, size_t *size)
 {
 	int r = build_dir_write(&run->dir, SOURCE, run->job->source);
 
@@ -327,7 +327,7 @@ static int build(struct run *run, const struct compiler *c, uint8_t **object,
 		 : build_dir_read(&run->dir, OBJECT, OBJECT_MAX, object, size);
 }
 
-static int run_in_dir(struct run *run, const struct compiler *c,
+static int run_in_dir(struct compiler_run *run, const struct compiler *c,
 		      uint8_t **object, size_t *size)
 {
 	int r = build_dir_open(&run->dir);
@@ -347,7 +347,8 @@ static int run_in_dir(struct run *run, const struct compiler *c,
 int compiler_run(const struct compiler *c, const struct compiler_job *job,
 		 uint8_t **object, size_t *size, char **messages)
 {
-	struct run run = { .job = job, .messages = malloc(MESSAGES_MAX + 1) };
+	struct compiler_run run = { .job = job,
+				    .messages = malloc(MESSAGES_MAX + 1) };
 	int r = -ENOMEM;
 
 	if (run.messages) {

@@ -15,7 +15,7 @@
 #define TEXT_OF(...) #__VA_ARGS__
 #define EXPANDED_TEXT_OF(...) TEXT_OF(__VA_ARGS__)
 
-struct writer {
+struct emit_writer {
 	struct emit_value v; /* of a pixel, or of a lane */
 	const char *name;
 	bool planar; /* result has a plane per channel */
@@ -34,7 +34,7 @@ bool emit_is_flat(const struct chain *chain)
 }
 
 /* The function that converts the floats of `real`; NULL: there are none. */
-static const char *narrowing(const struct writer *w)
+static const char *narrowing(const struct emit_writer *w)
 {
 	if (chain_type(w->v.chain)->dtype == DTYPE_BF2)
 		return "beton_bfloats";
@@ -44,7 +44,7 @@ static const char *narrowing(const struct writer *w)
 }
 
 /* Names where the loop leaves its values, channel by channel. */
-static void put_stores(const struct writer *w)
+static void put_stores(const struct emit_writer *w)
 {
 	bool narrows = narrowing(w);
 	char name[32];
@@ -66,7 +66,7 @@ static void put_stores(const struct writer *w)
 }
 
 /* Converts `real`, and stores the result. */
-static void put_narrowing(const struct writer *w)
+static void put_narrowing(const struct emit_writer *w)
 {
 	const char *function = narrowing(w);
 
@@ -95,12 +95,12 @@ static void put_narrowing(const struct writer *w)
 	code_put(w->v.code, "\t}\n");
 }
 
-static const char *element(const struct writer *w)
+static const char *element(const struct emit_writer *w)
 {
 	return emit_type_element(chain_type(w->v.chain)->dtype);
 }
 
-static void put_chunk_head(const struct writer *w)
+static void put_chunk_head(const struct emit_writer *w)
 {
 	const char *type = element(w);
 
@@ -124,7 +124,7 @@ static void put_chunk_head(const struct writer *w)
 	code_put(w->v.code, ")\n{\n");
 }
 
-static void put_array(const struct writer *w, const char *type,
+static void put_array(const struct emit_writer *w, const char *type,
 		      const char *name)
 {
 	code_add(w->v.code, "\t%s %s[%d] __attribute__((aligned(32)));\n", type,
@@ -132,7 +132,7 @@ static void put_array(const struct writer *w, const char *type,
 }
 
 /* Declares the arrays between loops, and behind the last one. */
-static void put_arrays(const struct writer *w)
+static void put_arrays(const struct emit_writer *w)
 {
 	const struct chain *chain = w->v.chain;
 	bool loops = emit_value_has_loops(chain), narrows = narrowing(w);
@@ -150,7 +150,7 @@ static void put_arrays(const struct writer *w)
 }
 
 /* Emits the function for KERNEL_PIXELS pixels. */
-static void put_chunk(struct writer *w)
+static void put_chunk(struct emit_writer *w)
 {
 	put_chunk_head(w);
 	put_arrays(w);
@@ -168,7 +168,7 @@ static void put_chunk(struct writer *w)
 }
 
 /* Emits a call of the chunk's function with the given arguments. */
-static void put_chunk_call(const struct writer *w, const char *in,
+static void put_chunk_call(const struct emit_writer *w, const char *in,
 			   const char *out)
 {
 	code_add(w->v.code, "%s_chunk(", w->name);
@@ -189,7 +189,7 @@ static void put_chunk_call(const struct writer *w, const char *in,
 }
 
 /* Emits the rest of a row that is no multiple of KERNEL_PIXELS. */
-static void put_rest(const struct writer *w)
+static void put_rest(const struct emit_writer *w)
 {
 	const char *in = w->v.flat ? "3 * " : "",
 		   *out = w->planar ? "" : "3 * ";
@@ -215,7 +215,7 @@ static void put_rest(const struct writer *w)
 	code_put(w->v.code, "\t}\n");
 }
 
-static void put_kernel(struct writer *w)
+static void put_kernel(struct emit_writer *w)
 {
 	char in[64], out[80];
 
@@ -242,11 +242,11 @@ static char *emit_bodies(const struct chain *const *chains,
 	struct code c = { 0 };
 
 	for (size_t i = 0; i < count; i++) {
-		struct writer w = { .v = { .code = &c,
-					   .chain = chains[i],
-					   .flat = emit_is_flat(chains[i]),
-					   .type = DTYPE_U1 },
-				    .name = names[i] };
+		struct emit_writer w = { .v = { .code = &c,
+						.chain = chains[i],
+						.flat = emit_is_flat(chains[i]),
+						.type = DTYPE_U1 },
+					 .name = names[i] };
 
 		w.v.loop = w.v.flat ? KERNEL_LANES : KERNEL_PIXELS;
 		w.planar = chain_type(chains[i])->layout == LAYOUT_CHW;

@@ -257,12 +257,12 @@ static const struct helper helpers[] = {
 	  "}\n" },
 };
 
-struct row {
+struct emit_type_row {
 	const char *name;
 	const char *element;
 };
 
-static const struct row rows[] = {
+static const struct emit_type_row rows[] = {
 	[DTYPE_U1] = { "int", "unsigned char" },
 	[DTYPE_I4] = { "int", "int" },
 	[DTYPE_I8] = { "long long", "long long" },

@@ -42,9 +42,9 @@ struct sharer {
 };
 
 /* A kernel, loaded or being compiled. */
-struct item {
-	struct item *next;
-	struct item *next_waiting;
+struct jit_item {
+	struct jit_item *next;
+	struct jit_item *next_waiting;
 	struct pointwise *stage;
 	char *key;
 	void *library;		/* NULL: not loaded */
@@ -66,9 +66,9 @@ struct jit {
 	struct cancel interrupted; /* cancels what the caller does */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct item *items;   /* all, for unloading; guarded by lock, as all
+	struct jit_item *items;	  /* all, for unloading; guarded by lock, as all
 				 that follows */
-	struct item *waiting; /* for the thread, in their order */
+	struct jit_item *waiting; /* for the thread, in their order */
 	bool closing;
 	bool has_thread;
 	pthread_t thread;
@@ -205,7 +205,7 @@ static void *load_from_file(const struct jit *jit, const uint8_t *bytes,
 	return library;
 }
 
-static void unload(struct item *item)
+static void unload(struct jit_item *item)
 {
 	if (item->library)
 		dlclose(item->library);
@@ -222,7 +222,7 @@ static void give_kernel(struct pointwise *stage, kernel_fn *run)
 }
 
 /* Gives the code to all pointwise stages that share the item. */
-static void publish(struct jit *jit, struct item *item, kernel_fn *run)
+static void publish(struct jit *jit, struct jit_item *item, kernel_fn *run)
 {
 	struct sharer *s;
 
@@ -235,8 +235,8 @@ static void publish(struct jit *jit, struct item *item, kernel_fn *run)
 
 /* Gives the pointwise stage its kernel. -ENOEXEC: it cannot be loaded, or is
  * wrong. */
-static int load_item(struct jit *jit, struct item *item, const uint8_t *bytes,
-		     size_t size)
+static int load_item(struct jit *jit, struct jit_item *item,
+		     const uint8_t *bytes, size_t size)
 {
 	kernel_fn *run;
 
@@ -287,7 +287,7 @@ static char *make_key(const struct jit *jit, const struct pointwise *stage)
 	return code_take(&c);
 }
 
-static int load_cached(struct jit *jit, struct item *item)
+static int load_cached(struct jit *jit, struct jit_item *item)
 {
 	cleanup_free uint8_t *bytes = NULL;
 	size_t size;
@@ -296,8 +296,8 @@ static int load_cached(struct jit *jit, struct item *item)
 	return r ? r : load_item(jit, item, bytes, size);
 }
 
-static int compile(struct jit *jit, struct item *item, struct cancel *cancel,
-		   char **messages)
+static int compile(struct jit *jit, struct jit_item *item,
+		   struct cancel *cancel, char **messages)
 {
 	const struct compiler_job job = job_of(item->stage, cancel);
 	cleanup_free uint8_t *bytes = NULL;
@@ -319,7 +319,7 @@ static int compile(struct jit *jit, struct item *item, struct cancel *cancel,
  * Compiles the kernel of an item that the first lookup did not find in the
  * cache.
  */
-static int make(struct jit *jit, struct item *item, struct cancel *cancel,
+static int make(struct jit *jit, struct jit_item *item, struct cancel *cancel,
 		char **messages)
 {
 	int lock = code_cache_lock(jit->objects, item->key, LOCK_MS, cancel);
@@ -336,7 +336,7 @@ static int make(struct jit *jit, struct item *item, struct cancel *cancel,
 }
 
 /* Compiles code that the definitions can replace. 0 or -ECANCELED. */
-static int make_quietly(struct jit *jit, struct item *item,
+static int make_quietly(struct jit *jit, struct jit_item *item,
 			struct cancel *cancel)
 {
 	cleanup_free char *messages = NULL;
@@ -356,7 +356,7 @@ static int make_quietly(struct jit *jit, struct item *item,
 static void *work(void *arg)
 {
 	struct jit *jit = arg;
-	struct item *item;
+	struct jit_item *item;
 
 	pthread_mutex_lock(&jit->lock);
 	for (;;) {
@@ -391,10 +391,10 @@ static void dump(const struct jit *jit, const struct pointwise *stage)
 			pointwise_engine_name(stage), stage->code);
 }
 
-static struct item *add_item(struct jit *jit, struct pointwise *stage,
-			     char *key)
+static struct jit_item *add_item(struct jit *jit, struct pointwise *stage,
+				 char *key)
 {
-	struct item *item = calloc(1, sizeof(*item));
+	struct jit_item *item = calloc(1, sizeof(*item));
 
 	if (!item)
 		return NULL;
@@ -408,9 +408,9 @@ static struct item *add_item(struct jit *jit, struct pointwise *stage,
 }
 
 /* Needs no lock: only callers of this function add items. */
-static struct item *find_item(const struct jit *jit, const char *key)
+static struct jit_item *find_item(const struct jit *jit, const char *key)
 {
-	struct item *item = jit->items;
+	struct jit_item *item = jit->items;
 
 	while (item && strcmp(item->key, key) != 0)
 		item = item->next;
@@ -419,7 +419,8 @@ static struct item *find_item(const struct jit *jit, const char *key)
 
 /* The pointwise stage shares another pointwise stage's kernel, now or once it
  * is ready. */
-static int share(struct jit *jit, struct item *item, struct pointwise *stage)
+static int share(struct jit *jit, struct jit_item *item,
+		 struct pointwise *stage)
 {
 	struct sharer *s = calloc(1, sizeof(*s));
 
@@ -435,9 +436,9 @@ static int share(struct jit *jit, struct item *item, struct pointwise *stage)
 }
 
 /* Queues the item for the thread, or compiles it at once. */
-static int queue(struct jit *jit, struct item *item)
+static int queue(struct jit *jit, struct jit_item *item)
 {
-	struct item **end = &jit->waiting;
+	struct jit_item **end = &jit->waiting;
 
 	if (jit->mode == MODE_WAIT)
 		return make_quietly(jit, item, &jit->interrupted);
@@ -465,7 +466,7 @@ static int refuse(const struct jit *jit, char **messages)
 int jit_add(struct jit *jit, struct pointwise *stage, char **messages)
 {
 	cleanup_free char *key = NULL;
-	struct item *item;
+	struct jit_item *item;
 	int r = 0;
 
 	if (!jit->has_compiler && stage->is_custom)
@@ -494,7 +495,7 @@ int jit_add(struct jit *jit, struct pointwise *stage, char **messages)
 	return r;
 }
 
-static void free_item(struct item *item)
+static void free_item(struct jit_item *item)
 {
 	struct sharer *s, *next;
 
@@ -509,7 +510,7 @@ static void free_item(struct item *item)
 
 void jit_close(struct jit *jit)
 {
-	struct item *item, *next;
+	struct jit_item *item, *next;
 
 	if (!jit)
 		return;

@@ -196,13 +196,13 @@ const char *pointwise_engine_name(const struct pointwise *stage)
 /* --- rows, by the definition --- */
 
 /* The source of a row, from its first pixel or, mirrored, its last. */
-struct origin {
+struct pointwise_origin {
 	const uint8_t *channel[POINTWISE_CHANNELS];
 	ptrdiff_t step;
 };
 
 /* The destination of a row, in elements of its type. */
-struct target {
+struct pointwise_target {
 	void *start;
 	size_t plane; /* from a channel to the next */
 	size_t step;  /* from a pixel to the next */
@@ -211,8 +211,9 @@ struct target {
 /* put_values() for elements of 8, 16, 32 and 64 bits. */
 #define DEFINE_LOOK_UP(bits)                                                   \
 	static void look_up_##bits(const union pointwise_table *table,         \
-				   const struct origin *from, size_t width,    \
-				   const struct target *target)                \
+				   const struct pointwise_origin *from,        \
+				   size_t width,                               \
+				   const struct pointwise_target *target)      \
 	{                                                                      \
 		const uint##bits##_t *t = table->of_##bits;                    \
 		uint##bits##_t *restrict r = target->start;                    \
@@ -241,16 +242,17 @@ DEFINE_LOOK_UP(64)
  */
 #define DEFINE_PACK(bits)                                                      \
 	static void pack_##bits(const union pointwise_table *table,            \
-				const struct origin *from, size_t width,       \
-				const struct target *target)                   \
+				const struct pointwise_origin *from,           \
+				size_t width,                                  \
+				const struct pointwise_target *target)         \
 	{                                                                      \
 		const uint##bits##_t *t = table->of_##bits;                    \
 		uint##bits##_t *restrict r = target->start;                    \
 		uint##bits##_t *restrict g = r + target->plane;                \
 		uint##bits##_t *restrict b = g + target->plane;                \
 		const uint8_t *const *p = from->channel;                       \
-		struct target rest = *target;                                  \
-		struct origin left = *from;                                    \
+		struct pointwise_target rest = *target;                        \
+		struct pointwise_origin left = *from;                          \
 		ptrdiff_t at = 0;                                              \
 		size_t x = 0;                                                  \
                                                                                \
@@ -280,8 +282,8 @@ DEFINE_PACK(8)
 DEFINE_PACK(16)
 
 typedef void look_up_fn(const union pointwise_table *table,
-			const struct origin *from, size_t width,
-			const struct target *target);
+			const struct pointwise_origin *from, size_t width,
+			const struct pointwise_target *target);
 
 /* By the size of an element, for interleaved and for planar results. */
 static look_up_fn *const look_ups[][2] = {
@@ -292,10 +294,10 @@ static look_up_fn *const look_ups[][2] = {
 };
 
 /* Element 0 of the first row. */
-static struct origin origin_of(const struct band *band,
-			       const struct pointwise_image *image)
+static struct pointwise_origin origin_of(const struct band *band,
+					 const struct pointwise_image *image)
 {
-	struct origin o = { .step = (ptrdiff_t)band->step };
+	struct pointwise_origin o = { .step = (ptrdiff_t)band->step };
 
 	for (unsigned c = 0; c < POINTWISE_CHANNELS; c++) {
 		o.channel[c] = band->channel[c];
@@ -307,17 +309,18 @@ static struct origin origin_of(const struct band *band,
 	return o;
 }
 
-static void origin_next(struct origin *o, const struct band *band)
+static void origin_next(struct pointwise_origin *o, const struct band *band)
 {
 	for (unsigned c = 0; c < POINTWISE_CHANNELS; c++)
 		o->channel[c] += band->stride;
 }
 
-static struct target target_of(const struct pointwise *stage,
-			       const struct pointwise_image *image, size_t y)
+static struct pointwise_target target_of(const struct pointwise *stage,
+					 const struct pointwise_image *image,
+					 size_t y)
 {
 	size_t width = image->size.width, size = dtype_size(stage->dtype);
-	struct target t = { .plane = 1, .step = POINTWISE_CHANNELS };
+	struct pointwise_target t = { .plane = 1, .step = POINTWISE_CHANNELS };
 
 	if (stage->layout == LAYOUT_CHW) {
 		t.plane = width * image->size.height;
@@ -342,7 +345,8 @@ static void scatter(const uint8_t *values, size_t count, size_t size,
 /* Makes a row pixel by pixel, since an operation needs all three values. */
 static void define_row(const struct pointwise *stage,
 		       const struct pointwise_image *image,
-		       const struct origin *from, const struct target *target)
+		       const struct pointwise_origin *from,
+		       const struct pointwise_target *target)
 {
 	size_t size = dtype_size(stage->dtype), width = image->size.width;
 	uint8_t *to = target->start;
@@ -375,7 +379,7 @@ static void define_band(const struct pointwise *stage,
 	look_up_fn *look_up =
 		look_ups[dtype_size(stage->dtype)][stage->layout == LAYOUT_CHW];
 	const union pointwise_table *table = &stage->table;
-	struct origin from = origin_of(band, image);
+	struct pointwise_origin from = origin_of(band, image);
 	union pointwise_table own;
 
 	if (stage->varies && !stage->is_wide) {
@@ -383,7 +387,8 @@ static void define_band(const struct pointwise *stage,
 		table = &own;
 	}
 	for (uint32_t y = 0; y < band->rows; y++, origin_next(&from, band)) {
-		struct target target = target_of(stage, image, band->y + y);
+		struct pointwise_target target =
+			target_of(stage, image, band->y + y);
 
 		if (stage->is_wide)
 			define_row(stage, image, &from, &target);
@@ -397,11 +402,12 @@ static void define_band(const struct pointwise *stage,
 /* Pixels that are reordered for a kernel, or streamed, at a time. */
 enum { PIECE = 512 };
 
-struct piece {
+struct pointwise_piece {
 	uint8_t bytes[2][POINTWISE_CHANNELS * PIECE];
 };
 
-static bool is_in_order(const struct pointwise *stage, const struct origin *from)
+static bool is_in_order(const struct pointwise *stage,
+			const struct pointwise_origin *from)
 {
 	return from->step == (stage->flat ? POINTWISE_CHANNELS : 1);
 }
@@ -411,8 +417,8 @@ static bool is_in_order(const struct pointwise *stage, const struct origin *from
  * the piece, unless they are in the order that the kernel needs.
  */
 static void gather_piece(const struct pointwise *stage,
-			 const struct origin *from, uint32_t x, uint32_t count,
-			 struct piece *piece,
+			 const struct pointwise_origin *from, uint32_t x,
+			 uint32_t count, struct pointwise_piece *piece,
 			 const uint8_t *in[POINTWISE_CHANNELS])
 {
 	const struct gather *g = stage->isa->gather;
@@ -491,13 +497,14 @@ static void stream_span(const struct pointwise *stage, kernel_fn *run,
 
 static void kernel_row(const struct pointwise *stage, kernel_fn *run,
 		       const struct pointwise_image *image,
-		       const struct origin *from, const struct target *target,
+		       const struct pointwise_origin *from,
+		       const struct pointwise_target *target,
 		       struct beton_span *span)
 {
 	bool is_whole = is_in_order(stage, from) && !image->is_streamed;
 	size_t size = dtype_size(stage->dtype);
 	uint32_t count, width = span->width;
-	struct piece piece;
+	struct pointwise_piece piece;
 	const uint8_t *in[POINTWISE_CHANNELS];
 
 	for (uint32_t x = 0; x < width; x += count) {
@@ -527,12 +534,13 @@ static void kernel_band(const struct pointwise *stage, kernel_fn *run,
 		.width = image->size.width,
 		.height = image->size.height,
 	};
-	struct origin from = origin_of(band, image);
+	struct pointwise_origin from = origin_of(band, image);
 
 	if (stage->flat)
 		span.operands += stage->chain->num_operands;
 	for (uint32_t y = 0; y < band->rows; y++, origin_next(&from, band)) {
-		struct target target = target_of(stage, image, band->y + y);
+		struct pointwise_target target =
+			target_of(stage, image, band->y + y);
 
 		span.y = band->y + y;
 		kernel_row(stage, run, image, &from, &target, &span);

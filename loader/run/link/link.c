@@ -254,7 +254,7 @@ int link_run(struct ring *ring, int fd, const struct wire_hello *hello,
 
 /* --- the maker --- */
 
-struct server {
+struct link_server {
 	struct ring *ring;
 	int fd;
 	struct wire_name names[NAMED_MAX]; /* without an answer, in order */
@@ -270,7 +270,7 @@ static bool has_more(int fd)
 	return poll(&p, 1, 0) > 0;
 }
 
-static bool is_name(const struct server *s, const struct wire_name *name)
+static bool is_name(const struct link_server *s, const struct wire_name *name)
 {
 	return name->epoch <= SPEC_EPOCH_MAX &&
 	       name->number < batches_of(s->ring);
@@ -279,7 +279,7 @@ static bool is_name(const struct server *s, const struct wire_name *name)
 /* Receives all names that have come, but at least one if there is none, and
    begins their batches. Returns -ENODATA after the trainer has closed the
    link. */
-static int take_names(struct server *s)
+static int take_names(struct link_server *s)
 {
 	struct wire_name *name;
 	int r;
@@ -297,7 +297,7 @@ static int take_names(struct server *s)
 	return 0;
 }
 
-static int answer_refusal(struct server *s, int error, const char *why)
+static int answer_refusal(struct link_server *s, int error, const char *why)
 {
 	const struct wire_answer a = { s->names[0], error, strlen(why) };
 	int r = wire_send(s->fd, &a, sizeof(a));
@@ -305,7 +305,7 @@ static int answer_refusal(struct server *s, int error, const char *why)
 	return r ? r : wire_send(s->fd, why, a.size);
 }
 
-static int answer_batch(struct server *s, const struct beton_batch *batch)
+static int answer_batch(struct link_server *s, const struct beton_batch *batch)
 {
 	const struct step *step = (const struct step *)batch;
 	struct wire_answer a = { .name = s->names[0] };
@@ -320,7 +320,7 @@ static int answer_batch(struct server *s, const struct beton_batch *batch)
 				   s->batch.num_parts);
 }
 
-static int answer_first(struct server *s)
+static int answer_first(struct link_server *s)
 {
 	const struct beton_batch *batch;
 	char why[STEP_MESSAGE_SIZE];
@@ -350,7 +350,7 @@ static bool is_closed(int error)
 static int serve(struct ring *ring, int fd, const struct wire_hello *hello,
 		 char *why)
 {
-	struct server s = { .ring = ring, .fd = fd };
+	struct link_server s = { .ring = ring, .fd = fd };
 	int r = wire_greet(fd, hello, why);
 
 	while (!r) {

@@ -75,7 +75,8 @@ static int wait_until_known(struct callback *h, struct counters *transform)
 }
 
 int callback_run(struct callback *h, const struct beton_batch *batch,
-		 struct lane *lane, uint64_t *busy_ns, char *why, size_t size)
+		 struct stage_lane *lane, uint64_t *busy_ns, char *why,
+		 size_t size)
 {
 	struct counters *transform = &lane->stages[STAGE_TRANSFORM];
 	int r = wait_until_known(h, transform);

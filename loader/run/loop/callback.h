@@ -28,6 +28,7 @@ void callback_stop(struct callback *h);
    message, or "". Returns the callback's error, or -ECANCELED if
    callback_stop() is called before callback_set(). */
 int callback_run(struct callback *h, const struct beton_batch *batch,
-		 struct lane *lane, uint64_t *busy_ns, char *why, size_t size);
+		 struct stage_lane *lane, uint64_t *busy_ns, char *why,
+		 size_t size);
 
 #endif

@@ -14,7 +14,8 @@ static void add(struct throughput *p, enum throughput_sum sum, uint64_t n)
 	counters_add_own(&p->sums[sum], n);
 }
 
-void throughput_init(struct throughput *p, struct lane *lane, uint32_t places)
+void throughput_init(struct throughput *p, struct stage_lane *lane,
+		     uint32_t places)
 {
 	*p = (struct throughput){ .lane = lane, .places = places };
 }

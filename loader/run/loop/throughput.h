@@ -31,8 +31,9 @@ enum throughput_sum {
 };
 
 struct throughput {
-	struct lane *lane; /* of the thread that calls beton_loader_next() */
-	uint32_t places;   /* capacity of the queue */
+	struct stage_lane
+		*lane;	 /* of the thread that calls beton_loader_next() */
+	uint32_t places; /* capacity of the queue */
 	atomic_uint_fast64_t sums[PACE_SUMS];
 	/* PACE_WAIT_NS, divided among the stages that the batch passed
 	   meanwhile. */
@@ -59,7 +60,8 @@ struct throughput_times {
 	bool has_upload;
 };
 
-void throughput_init(struct throughput *p, struct lane *lane, uint32_t places);
+void throughput_init(struct throughput *p, struct stage_lane *lane,
+		     uint32_t places);
 
 /* Starts an epoch. Call it before the first batch. */
 void throughput_begin(struct throughput *p, uint64_t now);

@@ -220,7 +220,7 @@ static bool is_in_order(const struct ring *ring, const struct turn *t)
 static int prepare_step(struct ring *ring, const struct turn *t)
 {
 	struct step *s = t->step;
-	struct lane *lane = &ring->lanes[LANE_FETCHER];
+	struct stage_lane *lane = &ring->lanes[LANE_FETCHER];
 	uint64_t before = stage_now_ns();
 	int r = step_prepare(s, &ring->options.plan, t->name.number,
 			     t->is_padding);
@@ -236,7 +236,7 @@ static int fetch_batch(struct ring *ring, const struct turn *t)
 {
 	struct step *s = t->step;
 	uint64_t batches = spec_batches(&ring->options.feed->spec);
-	struct lane *lane = &ring->lanes[LANE_FETCHER];
+	struct stage_lane *lane = &ring->lanes[LANE_FETCHER];
 	uint64_t before = stage_now_ns(), after;
 	int r = feed_fetch(ring->options.feed, t->name.epoch,
 			   t->name.number % batches, &s->input, &s->view);
@@ -312,7 +312,7 @@ static void fetch_turn(struct ring *ring, struct turn *t)
 /* Waits until there may be a turn to fetch. */
 static void wait_for_room(struct ring *ring)
 {
-	struct lane *lane = &ring->lanes[LANE_FETCHER];
+	struct stage_lane *lane = &ring->lanes[LANE_FETCHER];
 	uint64_t until = residence_trims_at(ring);
 
 	if (until && until <= stage_now_ns())

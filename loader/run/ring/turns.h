@@ -263,7 +263,7 @@ struct ring {
 	bool has_fetcher;
 	struct worker *workers;
 	uint32_t num_workers; /* number of running threads */
-	struct lane *lanes;
+	struct stage_lane *lanes;
 	atomic_uint_fast64_t failed_samples;
 };
 

@@ -27,7 +27,7 @@ enum { SPAN_NS = 50000 };
 struct worker {
 	struct ring *ring;
 	pthread_t thread;
-	struct lane *lane;
+	struct stage_lane *lane;
 	struct pipeline_worker *pipeline;
 	bool has_long_rows; /* in its last rows */
 };

@@ -4,7 +4,7 @@
 #include "loader/pipeline/op/operands.h"
 
 /* The state of a search for the moves of an image. */
-struct search {
+struct moves_search {
 	const struct pipeline_row *row;
 	struct size size; /* current size of the image */
 	struct move *out;
@@ -29,13 +29,13 @@ size_t moves_most(const struct chain *chain)
 	return most;
 }
 
-static void add(struct search *s, const struct move *move)
+static void add(struct moves_search *s, const struct move *move)
 {
 	s->out[s->count++] = *move;
 	s->size = (struct size){ move->width, move->height };
 }
 
-static void find_draw(struct search *s, const struct node *n,
+static void find_draw(struct moves_search *s, const struct node *n,
 		      struct uniform uniform)
 {
 	struct draw draw = { .mirror = false };
@@ -49,7 +49,7 @@ static void find_draw(struct search *s, const struct node *n,
 	add(s, &move);
 }
 
-static void find_maps(struct search *s, const struct node *n,
+static void find_maps(struct moves_search *s, const struct node *n,
 		      struct uniform uniform)
 {
 	struct warp_map maps[OP_MAPS_MAX];
@@ -63,9 +63,9 @@ static void find_maps(struct search *s, const struct node *n,
 	}
 }
 
-static void find_moves(struct search *s, const struct chain *chain);
+static void find_moves(struct moves_search *s, const struct chain *chain);
 
-static void find_branches(struct search *s, const struct node *n,
+static void find_branches(struct moves_search *s, const struct node *n,
 			  struct uniform uniform)
 {
 	unsigned order[OP_BRANCHES_MAX];
@@ -75,7 +75,7 @@ static void find_branches(struct search *s, const struct node *n,
 		find_moves(s, &n->branches[order[i]]);
 }
 
-static void find_node(struct search *s, const struct node *n)
+static void find_node(struct moves_search *s, const struct node *n)
 {
 	struct rng rng = operands_rng(s->row, n);
 	struct uniform uniform = operands_uniform(&rng);
@@ -95,7 +95,7 @@ static void find_node(struct search *s, const struct node *n)
 	add(s, &move);
 }
 
-static void find_moves(struct search *s, const struct chain *chain)
+static void find_moves(struct moves_search *s, const struct chain *chain)
 {
 	for (size_t i = 0; i < chain->num_nodes; i++)
 		find_node(s, &chain->nodes[i]);
@@ -104,7 +104,7 @@ static void find_moves(struct search *s, const struct chain *chain)
 size_t moves_find(const struct chain *chain, const struct pipeline_row *row,
 		  struct size size, struct move *out)
 {
-	struct search s = { .row = row, .size = size, .out = out };
+	struct moves_search s = { .row = row, .size = size, .out = out };
 
 	find_moves(&s, chain);
 	return s.count;

@@ -80,7 +80,7 @@ struct bench {
 	const char *path;
 	const char *spec;     /* the user's, or a default; NULL: none */
 	const char *pipeline; /* the same */
-	struct defaults chosen;
+	struct command_defaults chosen;
 	struct beton_loader *loader;
 	struct beton_loader_info info;
 	pid_t daemon; /* of a mount, or 0 */

@@ -17,7 +17,7 @@ enum {
 #define SIZE_STAGE "center_crop(224)"
 
 bool defaults_spec(const struct beton_loader_info *info, const char *given,
-		   struct log *log, struct defaults *out)
+		   struct log *log, struct command_defaults *out)
 {
 	const char *own = given ? given : "", *comma = *own ? "," : "";
 	unsigned long long n = info->samples;
@@ -49,7 +49,8 @@ static bool is_image(const struct beton_output *o)
 	return o->ndim == 3 && !o->ragged && !strcmp(o->dtype, "|u1");
 }
 
-bool defaults_pipeline(struct beton_loader *loader, struct defaults *out)
+bool defaults_pipeline(struct beton_loader *loader,
+		       struct command_defaults *out)
 {
 	struct beton_output o;
 	size_t used = 0;
@@ -66,7 +67,8 @@ bool defaults_pipeline(struct beton_loader *loader, struct defaults *out)
 	return used > 0;
 }
 
-void defaults_log_pipeline(const struct defaults *choice, struct log *log)
+void defaults_log_pipeline(const struct command_defaults *choice,
+			   struct log *log)
 {
 	log_info(log, "the images have different sizes: using --pipeline='%s'",
 		 choice->pipeline);
@@ -95,7 +97,7 @@ static int try_batches(const char *path,
 /* Sets the pipeline if that makes batches load that do not. */
 static void apply_pipeline(const char *path, struct log *log,
 			   struct beton_loader_options *options,
-			   struct defaults *out)
+			   struct command_defaults *out)
 {
 	if (!try_batches(path, options))
 		return;
@@ -107,7 +109,8 @@ static void apply_pipeline(const char *path, struct log *log,
 }
 
 void defaults_apply(const char *path, struct log *log,
-		    struct beton_loader_options *options, struct defaults *out)
+		    struct beton_loader_options *options,
+		    struct command_defaults *out)
 {
 	struct beton_loader_info info;
 	struct beton_loader *loader;

@@ -14,7 +14,7 @@
 enum { DEFAULTS_SIZE = 4096 };
 
 /* The text of a choice. */
-struct defaults {
+struct command_defaults {
 	char spec[DEFAULTS_SIZE];
 	char pipeline[DEFAULTS_SIZE];
 };
@@ -25,15 +25,17 @@ struct defaults {
  * choice helps.
  */
 bool defaults_spec(const struct beton_loader_info *info, const char *given,
-		   struct log *log, struct defaults *out);
+		   struct log *log, struct command_defaults *out);
 
 /*
  * Chooses a pipeline that gives all images one size, for a loader that was
  * opened without a pipeline. Returns false if it has no images. The caller
  * calls defaults_log_pipeline() if it turns out that the pipeline helps.
  */
-bool defaults_pipeline(struct beton_loader *loader, struct defaults *out);
-void defaults_log_pipeline(const struct defaults *choice, struct log *log);
+bool defaults_pipeline(struct beton_loader *loader,
+		       struct command_defaults *out);
+void defaults_log_pipeline(const struct command_defaults *choice,
+			   struct log *log);
 
 /*
  * Makes both choices for options with which a command is to open loaders. May
@@ -41,6 +43,7 @@ void defaults_log_pipeline(const struct defaults *choice, struct log *log);
  * helps.
  */
 void defaults_apply(const char *path, struct log *log,
-		    struct beton_loader_options *options, struct defaults *out);
+		    struct beton_loader_options *options,
+		    struct command_defaults *out);
 
 #endif

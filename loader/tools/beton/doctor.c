@@ -224,7 +224,7 @@ static void leave_settings(struct log *log)
    ladder refers to *chosen. */
 static void choose_defaults(const struct invocation *call,
 			    struct ladder_options *ladder,
-			    struct defaults *chosen)
+			    struct command_defaults *chosen)
 {
 	const struct doctor_options *o = call->options;
 	struct beton_loader_options options = {
@@ -271,7 +271,7 @@ static int doctor(const struct invocation *call)
 	const struct doctor_options *o = call->options;
 	struct ladder_options ladder = ladder_of(call);
 	struct applied applied;
-	struct defaults *chosen = calloc(1, sizeof(*chosen));
+	struct command_defaults *chosen = calloc(1, sizeof(*chosen));
 	struct evidence *e = calloc(1, sizeof(*e));
 	struct diagnosis *d = calloc(1, sizeof(*d));
 	int r = e && d && chosen ? 0 : -ENOMEM;

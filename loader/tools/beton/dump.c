@@ -26,7 +26,7 @@
 
 enum { PATH_SIZE = 4096, STATE_SIZE = 4096 };
 
-struct range {
+struct dump_range {
 	uint64_t first;
 	uint64_t end;
 };
@@ -38,7 +38,7 @@ struct dump_options {
 	const char *state;
 	const char *out;
 	uint64_t epoch;
-	struct range batches;
+	struct dump_range batches;
 	uint64_t rank;
 	uint64_t world_size;
 	uint64_t jobs;
@@ -49,11 +49,11 @@ struct dump_options {
 /* Parses FIRST:END; either may be left out. */
 static int parse_batches(const char *text, void *member)
 {
-	struct range *range = member;
+	struct dump_range *range = member;
 	const char *colon = strchr(text, ':');
 	size_t size = colon ? (size_t)(colon - text) : 0;
 
-	*range = (struct range){ 0, UINT64_MAX };
+	*range = (struct dump_range){ 0, UINT64_MAX };
 	if (!colon || (size && !name_parse_u64(text, size, &range->first)) ||
 	    (colon[1] &&
 	     !name_parse_u64(colon + 1, strlen(colon + 1), &range->end)))
@@ -100,7 +100,7 @@ struct dump {
 	struct log *log;
 	const char *spec;     /* the user's, or a default; NULL: none */
 	const char *pipeline; /* the same */
-	struct defaults *chosen;
+	struct command_defaults *chosen;
 	struct beton_loader *loader;
 	struct beton_loader_info info;
 	struct progress progress;
@@ -116,12 +116,12 @@ static int fail_path(struct dump *d, const char *path, int error)
 }
 
 /* A directory below that of --out. */
-struct dir {
+struct dump_dir {
 	int fd;
 	char name[NAME_DIGITS_MAX + 1];
 };
 
-struct array {
+struct dump_array {
 	const char *dtype;
 	uint32_t ndim;
 	const uint64_t *shape;
@@ -131,7 +131,7 @@ struct array {
 
 /* Opens a pipe of this user that has the name of a file to write. -1: there is
    none, and the file is replaced. */
-static int open_pipe(const struct dir *in, const char *name)
+static int open_pipe(const struct dump_dir *in, const char *name)
 {
 	struct stat st;
 
@@ -160,8 +160,8 @@ static int write_to_pipe(struct dump *d, int fd, const char *path,
 /* Writes DIR/NAME.npy, and replaces any file of that name. Another user may
    have made the directory, so a link in it is not followed. If the name is a
    pipe, a reader may wait for the data. */
-static int write_npy(struct dump *d, const struct dir *in, const char *name,
-		     const struct array *a)
+static int write_npy(struct dump *d, const struct dump_dir *in,
+		     const char *name, const struct dump_array *a)
 {
 	char path[PATH_SIZE], head[NPY_HEADER_MAX];
 	size_t head_size = npy_header(head, a->dtype, a->ndim, a->shape);
@@ -189,11 +189,11 @@ static int write_npy(struct dump *d, const struct dir *in, const char *name,
 }
 
 /* Writes a tensor, which may be in the memory of a GPU. */
-static int write_data(struct dump *d, const struct dir *in,
+static int write_data(struct dump *d, const struct dump_dir *in,
 		      const struct beton_batch *b, uint32_t i)
 {
 	const struct beton_tensor *t = &b->outputs[i];
-	struct array a = { t->dtype, t->ndim, t->shape, t->data, t->size };
+	struct dump_array a = { t->dtype, t->ndim, t->shape, t->data, t->size };
 	cleanup_free void *copy = NULL;
 	int r = 0;
 
@@ -207,12 +207,12 @@ static int write_data(struct dump *d, const struct dir *in,
 }
 
 /* Writes one tensor of a batch to DIR/NAME.npy. */
-static int write_tensor(struct dump *d, const struct dir *in,
+static int write_tensor(struct dump *d, const struct dump_dir *in,
 			const struct beton_batch *b, uint32_t i)
 {
 	const struct beton_tensor *t = &b->outputs[i];
 	const uint64_t n = (uint64_t)b->num_samples + 1;
-	const struct array offsets = { "<i8", 1, &n, t->offsets, 8 * n };
+	const struct dump_array offsets = { "<i8", 1, &n, t->offsets, 8 * n };
 	cleanup_free char *name = NULL;
 	int r = write_data(d, in, b, i);
 
@@ -223,12 +223,12 @@ static int write_tensor(struct dump *d, const struct dir *in,
 	return write_npy(d, in, name, &offsets);
 }
 
-static int write_rows(struct dump *d, const struct dir *in,
+static int write_rows(struct dump *d, const struct dump_dir *in,
 		      const struct beton_batch *b)
 {
 	const uint64_t n = b->num_samples;
-	const struct array ids = { "<i8", 1, &n, b->ids, 8 * n };
-	const struct array valid = { "|b1", 1, &n, b->valid, n };
+	const struct dump_array ids = { "<i8", 1, &n, b->ids, 8 * n };
+	const struct dump_array valid = { "|b1", 1, &n, b->valid, n };
 	int r = write_npy(d, in, "ids", &ids);
 
 	if (r || memchr(b->valid, 0, n))
@@ -238,7 +238,7 @@ static int write_rows(struct dump *d, const struct dir *in,
 		       : 0;
 }
 
-static int open_dir(struct dump *d, struct dir *in)
+static int open_dir(struct dump *d, struct dump_dir *in)
 {
 	if (mkdirat(d->out, in->name, 0777) && errno != EEXIST)
 		return fail_path(d, d->options->out, errno);
@@ -253,7 +253,7 @@ static int open_dir(struct dump *d, struct dir *in)
 
 static int write_batch(struct dump *d, const struct beton_batch *b)
 {
-	struct dir in;
+	struct dump_dir in;
 	int r;
 
 	name_number(in.name, b->number, name_digits(d->info.batches));
@@ -485,7 +485,7 @@ static int make_dir(struct dump *d)
 
 static void warn_of_empty_range(const struct dump *d)
 {
-	const struct range *range = &d->options->batches;
+	const struct dump_range *range = &d->options->batches;
 
 	if (range->first && range->first >= d->info.batches)
 		log_warning(
@@ -558,7 +558,7 @@ static void warn_of_failed(const struct dump *d)
 static int dump(const struct invocation *call)
 {
 	const struct dump_options *o = call->options;
-	struct defaults chosen;
+	struct command_defaults chosen;
 	struct dump d = {
 		.options = o,
 		.log = call->log,

@@ -59,7 +59,7 @@ static const struct option_row rows[] = {
 static const struct info_options defaults = { .thumbnails = 100 };
 
 /* A dataset, or the schema of a mounted one. */
-struct subject {
+struct info_subject {
 	const char *path;
 	struct log *log;
 	struct dataset *ds; /* NULL: a mount */
@@ -78,7 +78,7 @@ static bool is_directory(const char *path)
 }
 
 /* Returns why a directory is not a dataset, and the remedy. */
-static const char *why_not(const struct subject *s, int error)
+static const char *why_not(const struct info_subject *s, int error)
 {
 	char name[PATH_SIZE];
 
@@ -93,7 +93,7 @@ static const char *why_not(const struct subject *s, int error)
 	return strerror(error);
 }
 
-static int open_mount(struct subject *s)
+static int open_mount(struct info_subject *s)
 {
 	char name[PATH_SIZE];
 	json_error_t error;
@@ -112,7 +112,7 @@ static int open_mount(struct subject *s)
 	return -EIO;
 }
 
-static int open_file(struct subject *s)
+static int open_file(struct info_subject *s)
 {
 	cleanup_free char *text = NULL;
 	int r = joined_open(s->path, NULL, s->log, &s->ds);
@@ -125,7 +125,7 @@ static int open_file(struct subject *s)
 	return s->schema ? 0 : -ENOMEM;
 }
 
-static void find_label(struct subject *s)
+static void find_label(struct info_subject *s)
 {
 	json_t *f;
 	size_t i;
@@ -144,7 +144,7 @@ static void find_label(struct subject *s)
 	}
 }
 
-static int subject_open(struct subject *s)
+static int subject_open(struct info_subject *s)
 {
 	int r = is_directory(s->path) ? open_mount(s) : open_file(s);
 
@@ -153,7 +153,7 @@ static int subject_open(struct subject *s)
 	return r;
 }
 
-static void subject_close(struct subject *s)
+static void subject_close(struct info_subject *s)
 {
 	json_decref(s->schema);
 	subset_close_all(s->subsets);
@@ -164,7 +164,7 @@ static void subject_close(struct subject *s)
 
 static int label_of(void *arg, uint64_t sample, int64_t *label)
 {
-	struct subject *s = arg;
+	struct info_subject *s = arg;
 	struct value v;
 	char name[PATH_SIZE], head[NPY_HEADER_MAX];
 	uint64_t n = sample;
@@ -194,7 +194,7 @@ static int label_of(void *arg, uint64_t sample, int64_t *label)
 	return 0;
 }
 
-static uint64_t number(const struct subject *s, const char *key)
+static uint64_t number(const struct info_subject *s, const char *key)
 {
 	return (uint64_t)json_integer_value(json_object_get(s->schema, key));
 }
@@ -267,7 +267,7 @@ static const char *const disk_orders[] = {
 
 /* -ENODATA: there is no label, nothing to compare, or a link that labels all
    over the file would have to cross. */
-static int look_at_disk(struct subject *s, struct on_disk *out)
+static int look_at_disk(struct info_subject *s, struct on_disk *out)
 {
 	const struct spec_facts facts = {
 		.samples = number(s, "samples"),
@@ -287,7 +287,7 @@ static int look_at_disk(struct subject *s, struct on_disk *out)
 		 : shuffle_quality_measure(&spec, label_of, s, &out->quality);
 }
 
-static void print_order_on_disk(const struct subject *s,
+static void print_order_on_disk(const struct info_subject *s,
 				const struct on_disk *o)
 {
 	switch (o->disk.order) {
@@ -311,7 +311,7 @@ static void print_order_on_disk(const struct subject *s,
 
 /* Adds the order on disk, unless there is no label, or the labels cannot be
    read. */
-static void add_order_on_disk(struct subject *s, json_t *to)
+static void add_order_on_disk(struct info_subject *s, json_t *to)
 {
 	struct on_disk o;
 
@@ -327,7 +327,7 @@ static void add_order_on_disk(struct subject *s, json_t *to)
 			  "random", o.quality.random.mean));
 }
 
-static int print_spec(struct subject *s, const struct info_options *o)
+static int print_spec(struct info_subject *s, const struct info_options *o)
 {
 	const struct spec_facts facts = {
 		.samples = number(s, "samples"),
@@ -367,7 +367,7 @@ static int print_spec(struct subject *s, const struct info_options *o)
 	return 0;
 }
 
-static void print_human(struct subject *s)
+static void print_human(struct info_subject *s)
 {
 	typedef unsigned long long ull;
 	cleanup_free char *shown = url_visible(s->path);
@@ -433,7 +433,7 @@ static int print_page(FILE *out, void *run)
 }
 
 /* Writes the page, or prints it if `path` is "-". */
-static int write_page(const struct subject *s, const char *path,
+static int write_page(const struct info_subject *s, const char *path,
 		      const char *const *args)
 {
 	struct python_run run = { .log = s->log,
@@ -446,7 +446,7 @@ static int write_page(const struct subject *s, const char *path,
 				 : python_exec(&run);
 }
 
-static int make_page(struct subject *s, const struct invocation *call)
+static int make_page(struct info_subject *s, const struct invocation *call)
 {
 	const struct info_options *o = call->options;
 	const char *storage = source_options_added();
@@ -477,9 +477,9 @@ static int make_page(struct subject *s, const struct invocation *call)
 static int info(const struct invocation *call)
 {
 	const struct info_options *o = call->options;
-	struct subject s = { .path = call->operands[0],
-			     .log = call->log,
-			     .label_fd = -1 };
+	struct info_subject s = { .path = call->operands[0],
+				  .log = call->log,
+				  .label_fd = -1 };
 	int r;
 
 	if (o->html && (o->json || o->spec)) {

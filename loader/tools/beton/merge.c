@@ -36,14 +36,14 @@ static const struct option_row rows[] = {
 	  .help = "Print the last line as JSON" },
 };
 
-struct watch {
+struct merge_watch {
 	struct progress progress;
 	struct signals_watch signals;
 };
 
 static int show_progress(void *arg, uint64_t done, uint64_t total)
 {
-	struct watch *w = arg;
+	struct merge_watch *w = arg;
 
 	w->progress.total = total;
 	progress_show(&w->progress, done);
@@ -94,7 +94,7 @@ static int merge(const struct invocation *call)
 	size_t num = (size_t)call->num_operands - 1;
 	const char *out = call->operands[num];
 	struct merge_result result;
-	struct watch watch;
+	struct merge_watch watch;
 	struct merge_options options = {
 		.page_size = o->page_size,
 		.keep_numbers = o->keep_numbers,

@@ -60,7 +60,7 @@ static const struct option_row rows[] = {
 /* Notes of a JPEG that was recoded. */
 enum { HAS_INDEX = 1, HAS_OWN_CODES = 2 };
 
-struct worker {
+struct optimize_worker {
 	const struct optimize *run;
 	struct codec_recoder *recoder;
 	struct symbols symbols; /* that it counted */
@@ -75,7 +75,7 @@ struct optimize {
 	struct writer *writer;
 	struct signals_watch signals;
 	struct progress progress;
-	struct worker *workers;
+	struct optimize_worker *workers;
 	unsigned num_workers;
 	uint64_t counted; /* samples whose symbols are counted */
 	uint64_t done;	  /* samples done, of both passes */
@@ -101,7 +101,7 @@ static bool is_jpeg(const struct rewrite_value *v)
 static int count_symbols(void *worker, struct rewrite_sample *s, size_t i)
 {
 	const struct rewrite_value *v = &s->values[i];
-	struct worker *w = worker;
+	struct optimize_worker *w = worker;
 
 	if (is_jpeg(v))
 		codec_count(w->recoder, v->bytes, v->read.size, &w->symbols);
@@ -112,7 +112,7 @@ static int count_symbols(void *worker, struct rewrite_sample *s, size_t i)
 static int recode_value(void *worker, struct rewrite_sample *s, size_t i)
 {
 	struct rewrite_value *v = &s->values[i];
-	const struct worker *w = worker;
+	const struct optimize_worker *w = worker;
 	const struct optimize_options *o = w->run->options;
 	int step = o->no_index ? RECODE_NO_INDEX : (int)o->step;
 	struct recoded made;
@@ -142,7 +142,7 @@ static int recode_and_report(void *worker, struct rewrite_sample *s, size_t i)
 {
 	const struct rewrite_value *v = &s->values[i];
 	const struct writer_value *made = &s->written[i];
-	struct worker *w = worker;
+	struct optimize_worker *w = worker;
 
 	if (!is_jpeg(v))
 		return 0;
@@ -245,7 +245,7 @@ static int recode_all(struct optimize *run)
 static int add_reports(struct optimize *run)
 {
 	for (size_t i = 0; i < run->num_workers; i++) {
-		const struct worker *w = &run->workers[i];
+		const struct optimize_worker *w = &run->workers[i];
 
 		if (w->jpegs)
 			jpegs_add(&run->figures, jpegs_figures(w->jpegs));

@@ -60,7 +60,7 @@ struct fractions {
 	double at[PARTITION_SHARES_MAX];
 };
 
-struct run {
+struct split_run {
 	const struct invocation *call;
 	const struct split_options *options;
 	struct fractions fractions;
@@ -74,7 +74,8 @@ struct run {
 /* --- the parts ----------------------------------------------------------- */
 
 /* Finds a field of integers. */
-static int find_integers(const struct run *run, const char *name, uint32_t *out)
+static int find_integers(const struct split_run *run, const char *name,
+			 uint32_t *out)
 {
 	const struct format *f = &run->dataset->format;
 	struct suggestion s = { .word = name };
@@ -97,7 +98,7 @@ static int find_integers(const struct run *run, const char *name, uint32_t *out)
 	return -EINVAL;
 }
 
-static int name_values(struct run *run, uint32_t field)
+static int name_values(struct split_run *run, uint32_t field)
 {
 	const struct class_names *classes =
 		run->dataset->format.fields[field].classes;
@@ -116,7 +117,7 @@ static int name_values(struct run *run, uint32_t field)
 	return r;
 }
 
-static int split_by_value(struct run *run)
+static int split_by_value(struct split_run *run)
 {
 	uint32_t field;
 	int r = find_integers(run, run->options->by, &field);
@@ -125,7 +126,7 @@ static int split_by_value(struct run *run)
 	return r ? r : name_values(run, field);
 }
 
-static int name_parts(struct run *run)
+static int name_parts(struct split_run *run)
 {
 	size_t num = run->partition.num;
 	const char *list = run->options->names;
@@ -135,7 +136,7 @@ static int name_parts(struct run *run)
 		    : outputs_number(&run->outputs, num, log);
 }
 
-static int split_by_number(struct run *run)
+static int split_by_number(struct split_run *run)
 {
 	int r = partition_by_number(run->dataset, run->options->shards,
 				    &run->partition);
@@ -143,7 +144,7 @@ static int split_by_number(struct run *run)
 	return r ? r : name_parts(run);
 }
 
-static int split_by_share(struct run *run)
+static int split_by_share(struct split_run *run)
 {
 	const struct split_options *o = run->options;
 	struct partition_shares shares = {
@@ -170,7 +171,7 @@ static void show_progress(void *arg, uint64_t done)
 	progress_show(arg, done);
 }
 
-static int write_parts(struct run *run)
+static int write_parts(struct split_run *run)
 {
 	struct split split = {
 		.dataset = run->dataset,
@@ -197,13 +198,13 @@ static int write_parts(struct run *run)
 	return r;
 }
 
-static uint64_t size_of(const struct run *run, size_t part)
+static uint64_t size_of(const struct split_run *run, size_t part)
 {
 	return run->partition.starts[part + 1] - run->partition.starts[part];
 }
 
 /* A path that is not UTF-8 is null. */
-static void print_json(const struct run *run)
+static void print_json(const struct split_run *run)
 {
 	json_t *files = json_array();
 
@@ -218,7 +219,7 @@ static void print_json(const struct run *run)
 	json_decref(files);
 }
 
-static void print_lines(const struct run *run)
+static void print_lines(const struct split_run *run)
 {
 	for (size_t i = 0; i < run->partition.num; i++) {
 		name_print(stdout, run->outputs.paths[i]);
@@ -264,7 +265,7 @@ static int parse_fractions(const struct invocation *call, struct fractions *f)
 	return 0;
 }
 
-static int check_usage(struct run *run)
+static int check_usage(struct split_run *run)
 {
 	const struct invocation *call = run->call;
 	const struct split_options *o = run->options;
@@ -284,7 +285,7 @@ static int check_usage(struct run *run)
 	return o->fractions ? parse_fractions(call, &run->fractions) : 0;
 }
 
-static int split_dataset(struct run *run)
+static int split_dataset(struct split_run *run)
 {
 	int r = joined_open(run->call->operands[0], NULL, run->call->log,
 			    &run->dataset);
@@ -301,7 +302,7 @@ static int split_dataset(struct run *run)
 
 static int split(const struct invocation *call)
 {
-	struct run run = { .call = call, .options = call->options };
+	struct split_run run = { .call = call, .options = call->options };
 	int r;
 
 	if (check_usage(&run))

@@ -83,7 +83,7 @@ int partition_by_number(struct dataset *ds, uint64_t num, struct partition *out)
 
 /* --- shares -------------------------------------------------------------- */
 
-struct draw {
+struct partition_draw {
 	const struct partition_shares *shares;
 	uint8_t *part_of;		       /* the part of each sample */
 	uint64_t counts[PARTITION_SHARES_MAX]; /* of samples in each part */
@@ -92,7 +92,8 @@ struct draw {
 
 /* Returns how many of the first `n` samples belong to the parts up to `part`,
    if the shares were exact. */
-static uint64_t share_of(const struct draw *d, size_t part, uint64_t n)
+static uint64_t share_of(const struct partition_draw *d, size_t part,
+			 uint64_t n)
 {
 	if (part + 1 == d->shares->num)
 		return n;
@@ -104,8 +105,8 @@ static uint64_t share_of(const struct draw *d, size_t part, uint64_t n)
  * before it: what was rounded down in one is rounded up in another. NULL:
  * sample i is at i.
  */
-static void divide(struct draw *d, const uint32_t *list, uint64_t first,
-		   uint64_t n, uint64_t key)
+static void divide(struct partition_draw *d, const uint32_t *list,
+		   uint64_t first, uint64_t n, uint64_t key)
 {
 	struct permutation p = permutation_init(n, key);
 	uint64_t from = 0, to;
@@ -123,7 +124,7 @@ static void divide(struct draw *d, const uint32_t *list, uint64_t first,
 	}
 }
 
-static int divide_all(struct dataset *ds, struct draw *d)
+static int divide_all(struct dataset *ds, struct partition_draw *d)
 {
 	const struct partition_shares *s = d->shares;
 	struct group *g;
@@ -145,7 +146,7 @@ static int divide_all(struct dataset *ds, struct draw *d)
 }
 
 /* Lists the samples of each part. */
-static int list_parts(const struct dataset *ds, const struct draw *d,
+static int list_parts(const struct dataset *ds, const struct partition_draw *d,
 		      struct partition *out)
 {
 	uint64_t n = ds->format.samples;
@@ -170,7 +171,8 @@ static int list_parts(const struct dataset *ds, const struct draw *d,
 	return 0;
 }
 
-static int draw_parts(struct dataset *ds, struct draw *d, struct partition *out)
+static int draw_parts(struct dataset *ds, struct partition_draw *d,
+		      struct partition *out)
 {
 	double sum = 0;
 	int r = allocate_starts(ds, d->shares->num, out);
@@ -188,7 +190,7 @@ int partition_by_share(struct dataset *ds,
 		       const struct partition_shares *shares,
 		       struct partition *out)
 {
-	struct draw d = { .shares = shares };
+	struct partition_draw d = { .shares = shares };
 	int r;
 
 	if (ds->format.samples > GROUP_SAMPLES_MAX) {

@@ -26,19 +26,19 @@ enum {
 #define NEW_SHARE 0.5
 
 /* Sums over the samples of a run. */
-struct sums {
+struct network_sums {
 	unsigned n;
 	double in_flight, depth, waiting;
 };
 
-struct look {
+struct network_look {
 	const struct network_plan *plan;
 	struct beton_loader *loader;
 	bool is_mount;
 	struct beton_network_stats first, last;
 	int64_t first_ns, last_ns;
 	uint64_t first_bytes, last_bytes; /* delivered by the loader */
-	struct sums sums;
+	struct network_sums sums;
 };
 
 /* --- the figures of a daemon --- */
@@ -96,7 +96,7 @@ static int read_mount(const char *mount, struct beton_network_stats *out)
 
 /* --- a run --- */
 
-static int read_figures(const struct look *look,
+static int read_figures(const struct network_look *look,
 			struct beton_network_stats *out)
 {
 	if (look->is_mount)
@@ -105,7 +105,7 @@ static int read_figures(const struct look *look,
 	return beton_loader_network(look->loader, out);
 }
 
-static void sample(struct look *look)
+static void sample(struct network_look *look)
 {
 	const struct beton_network_stats *s = &look->last;
 
@@ -119,9 +119,9 @@ static void sample(struct look *look)
 }
 
 /* Begins to measure. */
-static void begin(struct look *look)
+static void begin(struct network_look *look)
 {
-	look->sums = (struct sums){ 0 };
+	look->sums = (struct network_sums){ 0 };
 	sample(look);
 	look->first = look->last;
 	look->first_ns = look->last_ns;
@@ -129,7 +129,7 @@ static void begin(struct look *look)
 }
 
 /* Reads until the time is over or the epoch ends. */
-static int read_samples(struct look *look)
+static int read_samples(struct network_look *look)
 {
 	const volatile sig_atomic_t *stop = look->plan->place->stop;
 	double seconds = look->plan->seconds;
@@ -173,7 +173,8 @@ static int read_samples(struct look *look)
 
 /* Bytes per second. In a short run, or if a cache delivered most bytes, the
    highest rate of the last seconds is closer to the link. */
-static double rate_of(const struct look *look, double payload, double seconds)
+static double rate_of(const struct network_look *look, double payload,
+		      double seconds)
 {
 	double delivered = (double)(look->last_bytes - look->first_bytes);
 
@@ -182,7 +183,7 @@ static double rate_of(const struct look *look, double payload, double seconds)
 	return fmax(payload / seconds, (double)look->last.rate);
 }
 
-static void take_figures(const struct look *look, struct evidence *e)
+static void take_figures(const struct network_look *look, struct evidence *e)
 {
 	const struct beton_network_stats *a = &look->first, *b = &look->last;
 	double s = 1e-9 * (double)(look->last_ns - look->first_ns);
@@ -224,7 +225,7 @@ static void take_figures(const struct look *look, struct evidence *e)
 int network_measure(const struct network_plan *plan, struct evidence *e,
 		    char *why)
 {
-	struct look look = { .plan = plan };
+	struct network_look look = { .plan = plan };
 	struct beton_loader_options options = {
 		.size = sizeof(options),
 		.spec = plan->place->spec,

@@ -37,7 +37,7 @@ enum {
 #define FAILED_MOST 0.5
 
 /* A configuration to run several times. */
-struct job {
+struct trials_job {
 	struct run_plan plan;
 	char *pipeline; /* owned, as the path */
 	int fd;		/* of the file in memory at the plan's path, or -1 */
@@ -56,7 +56,7 @@ struct ladder {
 	struct evidence *e;
 	struct run_place place; /* with the spec of the doctor */
 	char spec[512];
-	struct job jobs[JOBS_MAX];
+	struct trials_job jobs[JOBS_MAX];
 	size_t num_jobs;
 	size_t num_needed; /* jobs that a diagnosis requires */
 	uint32_t workers;
@@ -165,12 +165,13 @@ static int choose_samples(struct ladder *l)
 
 /* --- what is run --------------------------------------------------------- */
 
-static struct job *add(struct ladder *l, struct figure *to, unsigned rounds)
+static struct trials_job *add(struct ladder *l, struct figure *to,
+			      unsigned rounds)
 {
 	/* JOBS_MAX has room for the jobs of all tables. */
-	struct job *j = &l->jobs[l->num_jobs++];
+	struct trials_job *j = &l->jobs[l->num_jobs++];
 
-	*j = (struct job){ .to = to, .rounds = rounds, .fd = -1 };
+	*j = (struct trials_job){ .to = to, .rounds = rounds, .fd = -1 };
 	/* Use the file in memory, because the cost of a miss is measured
 	   separately. */
 	j->plan = (struct run_plan){ .pipeline = l->options->pipeline,
@@ -191,7 +192,7 @@ static void add_rungs(struct ladder *l)
 	};
 
 	for (enum rung r = 0; r < RUNG_COLD; r++) {
-		struct job *j = add(l, &l->e->ladder[r], ROUNDS);
+		struct trials_job *j = add(l, &l->e->ladder[r], ROUNDS);
 
 		j->plan.until = until[r];
 		/* If there is no GPU, this is the whole pipeline. */
@@ -220,7 +221,7 @@ static void add_ops(struct ladder *l)
 	for (size_t i = 0; i < n && i < DOCTOR_OPS_MAX; i++) {
 		struct left_out *o = &e->ops[i];
 		char *name, *text = NULL;
-		struct job *j;
+		struct trials_job *j;
 
 		if (edit_op(l->options->pipeline, i, &o->written, &name))
 			return;
@@ -250,9 +251,10 @@ static void add_sweep(struct ladder *l)
 	}
 }
 
-static struct job *add_edited(struct ladder *l, enum variant v, char *text)
+static struct trials_job *add_edited(struct ladder *l, enum variant v,
+				     char *text)
 {
-	struct job *j = add(l, &l->e->variants[v], 2);
+	struct trials_job *j = add(l, &l->e->variants[v], 2);
 
 	j->pipeline = text;
 	j->plan.pipeline = text;
@@ -290,7 +292,7 @@ static void add_variants(struct ladder *l, struct variant_source *source)
 	int64_t latest = clock_ns() + (int64_t)(3e8 * l->options->seconds);
 
 	for (enum variant v = 0; v <= VARIANT_QUALITY; v++) {
-		struct job *j;
+		struct trials_job *j;
 		int fd;
 
 		if (is_stopped(l) || clock_ns() > latest)
@@ -344,7 +346,7 @@ static double lowest(const double *values, unsigned n)
 	return low;
 }
 
-static void take_figures(const struct job *j)
+static void take_figures(const struct trials_job *j)
 {
 	struct figure *f = j->to;
 
@@ -360,8 +362,9 @@ static void take_figures(const struct job *j)
 
 /* Returns the place of a job. A variant has few samples and therefore smaller
    batches. */
-static struct run_place place_of(const struct ladder *l, const struct job *j,
-				 char *spec, size_t size)
+static struct run_place place_of(const struct ladder *l,
+				 const struct trials_job *j, char *spec,
+				 size_t size)
 {
 	struct run_place place = l->place;
 
@@ -392,7 +395,7 @@ static double taken(const struct ladder *l, const struct run_figures *f)
 		    0);
 }
 
-static int run_job(struct ladder *l, struct job *j)
+static int run_job(struct ladder *l, struct trials_job *j)
 {
 	char spec[64];
 	struct run_place place = place_of(l, j, spec, sizeof(spec));
@@ -424,7 +427,7 @@ static int run_job(struct ladder *l, struct job *j)
 
 static int run_whole(struct ladder *l)
 {
-	struct job *j = &l->jobs[RUNG_ALL];
+	struct trials_job *j = &l->jobs[RUNG_ALL];
 
 	if (j->failed || j->done >= TURNS - ROUNDS || clock_ns() > l->end_ns)
 		return 0;
@@ -436,7 +439,7 @@ static int run_jobs(struct ladder *l)
 {
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		for (size_t i = 0; i < l->num_jobs; i++) {
-			struct job *j = &l->jobs[i];
+			struct trials_job *j = &l->jobs[i];
 			int r;
 
 			if (j->failed || round >= j->rounds)
@@ -457,7 +460,7 @@ static int run_jobs(struct ladder *l)
 	return 0;
 }
 
-static const struct job *job_of(const struct ladder *l, enum rung rung)
+static const struct trials_job *job_of(const struct ladder *l, enum rung rung)
 {
 	for (size_t i = 0; i < l->num_jobs; i++) {
 		if (l->jobs[i].to == &l->e->ladder[rung])
@@ -500,7 +503,7 @@ static void take_whole(struct ladder *l, const struct run_figures *f)
 
 static int check_whole(struct ladder *l)
 {
-	const struct job *all = job_of(l, RUNG_ALL);
+	const struct trials_job *all = job_of(l, RUNG_ALL);
 
 	if (all && all->done) {
 		take_whole(l, &all->last);

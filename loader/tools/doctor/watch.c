@@ -45,7 +45,7 @@ struct family_cpu {
 	double others;
 };
 
-struct watcher {
+struct doctor_watcher {
 	const struct watch_options *options;
 	struct evidence *e;
 	pid_t pid;
@@ -106,7 +106,7 @@ static bool add_threads(const char *root, pid_t pid, struct family_cpu *sum)
 	return sums.loads;
 }
 
-static bool family_cpu(const struct watcher *w, struct family_cpu *out)
+static bool family_cpu(const struct doctor_watcher *w, struct family_cpu *out)
 {
 	pid_t family[FAMILY_MAX];
 	size_t n = process_family(w->options->root, w->pid, family, FAMILY_MAX);
@@ -120,7 +120,7 @@ static bool family_cpu(const struct watcher *w, struct family_cpu *out)
 
 /* --- reports of its loaders ---------------------------------------------- */
 
-static void make_telemetry(struct watcher *w)
+static void make_telemetry(struct doctor_watcher *w)
 {
 	void *at;
 
@@ -135,7 +135,7 @@ static void make_telemetry(struct watcher *w)
 	atomic_store(&w->telemetry->magic, TELEMETRY_MAGIC);
 }
 
-static void drop_telemetry(struct watcher *w)
+static void drop_telemetry(struct doctor_watcher *w)
 {
 	if (w->telemetry)
 		munmap(w->telemetry, TELEMETRY_SIZE);
@@ -146,7 +146,7 @@ static void drop_telemetry(struct watcher *w)
 }
 
 /* The counts of loaders so far; from a daemon, up to their last report. */
-struct counts {
+struct watch_counts {
 	size_t n;
 	uint64_t rank[TELEMETRY_ENTRIES];
 	double samples[TELEMETRY_ENTRIES], batches[TELEMETRY_ENTRIES];
@@ -156,7 +156,8 @@ struct counts {
 	double all;
 };
 
-static void read_telemetry(const struct watcher *w, struct counts *out)
+static void read_telemetry(const struct doctor_watcher *w,
+			   struct watch_counts *out)
 {
 	double now = 1e-9 * (double)clock_ns();
 
@@ -180,7 +181,7 @@ static void read_telemetry(const struct watcher *w, struct counts *out)
 /* --- reports of a daemon ------------------------------------------------- */
 
 /* Returns stats.json of the mount. NULL: it does not exist, or is not valid. */
-static json_t *read_stats(const struct watcher *w)
+static json_t *read_stats(const struct doctor_watcher *w)
 {
 	cleanup_free char *text = NULL;
 	cleanup_fd int fd = -1;
@@ -238,7 +239,7 @@ static json_t *only_job(json_t *stats)
 
 /* Finds the job of the trainer: by $BETON_JOB, by its session, or because it is
    the only one. */
-static void find_job(struct watcher *w)
+static void find_job(struct doctor_watcher *w)
 {
 	pid_t family[FAMILY_MAX];
 	size_t n = process_family(w->options->root, w->pid, family, FAMILY_MAX);
@@ -261,7 +262,8 @@ static void find_job(struct watcher *w)
 }
 
 /* Reads the counts of the ranks. */
-static void read_daemon(const struct watcher *w, struct counts *out)
+static void read_daemon(const struct doctor_watcher *w,
+			struct watch_counts *out)
 {
 	json_t *stats = read_stats(w);
 	json_t *ranks = json_object_get(job_named(stats, w->job), "ranks");
@@ -286,9 +288,10 @@ static void read_daemon(const struct watcher *w, struct counts *out)
 	json_decref(stats);
 }
 
-static void read_counts(const struct watcher *w, struct counts *out)
+static void read_counts(const struct doctor_watcher *w,
+			struct watch_counts *out)
 {
-	*out = (struct counts){ 0 };
+	*out = (struct watch_counts){ 0 };
 	if (w->telemetry)
 		read_telemetry(w, out);
 	else if (*w->job)
@@ -297,7 +300,8 @@ static void read_counts(const struct watcher *w, struct counts *out)
 
 /* --- starting and ending ------------------------------------------------- */
 
-static void be_the_trainer(const struct watcher *w, const char *synthetic)
+static void be_the_trainer(const struct doctor_watcher *w,
+			   const char *synthetic)
 {
 	char text[64];
 	int null = open("/dev/null", O_RDONLY);
@@ -321,7 +325,7 @@ static void be_the_trainer(const struct watcher *w, const char *synthetic)
 	_exit(127);
 }
 
-static int start_trainer(struct watcher *w, const char *synthetic)
+static int start_trainer(struct doctor_watcher *w, const char *synthetic)
 {
 	w->output = memfd_create("beton-trainer", MFD_CLOEXEC);
 	make_telemetry(w);
@@ -335,7 +339,7 @@ static int start_trainer(struct watcher *w, const char *synthetic)
 	return 0;
 }
 
-static bool has_ended(struct watcher *w)
+static bool has_ended(struct doctor_watcher *w)
 {
 	if (!w->is_ours)
 		return kill(w->pid, 0) && errno == ESRCH;
@@ -353,7 +357,7 @@ static void wait_ms(long ms)
 
 /* Kill the whole process group of the session, also processes that the trainer
    left behind. */
-static void end_trainer(struct watcher *w)
+static void end_trainer(struct doctor_watcher *w)
 {
 	if (w->is_ours && w->pid > 0) {
 		kill(-w->pid, SIGTERM);
@@ -370,7 +374,7 @@ static void end_trainer(struct watcher *w)
 }
 
 /* Returns the last line of its output, if any. */
-static void last_line(const struct watcher *w, char *out, size_t size)
+static void last_line(const struct doctor_watcher *w, char *out, size_t size)
 {
 	char text[1024];
 	off_t length = w->output >= 0 ? lseek(w->output, 0, SEEK_END) : 0;
@@ -395,17 +399,17 @@ static void last_line(const struct watcher *w, char *out, size_t size)
 
 /* --- watching ------------------------------------------------------------ */
 
-static bool is_stopped(const struct watcher *w)
+static bool is_stopped(const struct doctor_watcher *w)
 {
 	return *w->options->stop;
 }
 
 /* Waits until its loader has delivered batches, or has threads. */
-static void wait_for_start(struct watcher *w)
+static void wait_for_start(struct doctor_watcher *w)
 {
 	int64_t latest = clock_ns() + START_S * INT64_C(1000000000);
 	struct family_cpu cpu;
-	struct counts c;
+	struct watch_counts c;
 
 	while (!is_stopped(w) && !has_ended(w) && clock_ns() < latest) {
 		read_counts(w, &c);
@@ -436,13 +440,13 @@ static void look_at_gpus(struct evidence *e, double *sum, unsigned *n)
 struct view {
 	double seconds;
 	struct family_cpu cpu;
-	struct counts first, last;
+	struct watch_counts first, last;
 	double gpu_sum;
 	unsigned gpu_n;
 	bool loads;
 };
 
-static void watch_trainer(struct watcher *w, struct view *v)
+static void watch_trainer(struct doctor_watcher *w, struct view *v)
 {
 	struct family_cpu before, now;
 	int64_t start;
@@ -540,7 +544,7 @@ static void take_view(const struct view *v, struct evidence *e)
 	take_ranks_seen(v, e);
 }
 
-static int log_end(struct watcher *w)
+static int log_end(struct doctor_watcher *w)
 {
 	char line[200];
 
@@ -552,7 +556,7 @@ static int log_end(struct watcher *w)
 }
 
 /* Synthetic batches cost nothing, so the rate is that of the trainer alone. */
-static void watch_alone(struct watcher *w)
+static void watch_alone(struct doctor_watcher *w)
 {
 	struct evidence *e = w->e;
 	struct view v;
@@ -572,11 +576,11 @@ static void watch_alone(struct watcher *w)
 
 int watch_run(const struct watch_options *o, struct evidence *e)
 {
-	struct watcher w = { .options = o,
-			     .e = e,
-			     .pid = o->pid,
-			     .output = -1,
-			     .telemetry_fd = -1 };
+	struct doctor_watcher w = { .options = o,
+				    .e = e,
+				    .pid = o->pid,
+				    .output = -1,
+				    .telemetry_fd = -1 };
 	struct view v;
 	int r = 0;
 

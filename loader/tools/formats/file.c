@@ -110,12 +110,12 @@ int file_write(const struct file *f, const void *from, size_t size,
 
 /* --- windows ------------------------------------------------------------- */
 
-uint64_t window_end(const struct window *w)
+uint64_t window_end(const struct file_window *w)
 {
 	return w->memory ? w->size : w->file->size;
 }
 
-static int fill(struct window *w, uint64_t off)
+static int fill(struct file_window *w, uint64_t off)
 {
 	size_t n = (size_t)min_u64(WINDOW_SIZE, w->file->size - off);
 	int r = file_read(w->file, w->bytes, n, off);
@@ -125,7 +125,7 @@ static int fill(struct window *w, uint64_t off)
 	return r;
 }
 
-const uint8_t *window_at(struct window *w, uint64_t off, size_t size)
+const uint8_t *window_at(struct file_window *w, uint64_t off, size_t size)
 {
 	w->error = range_ok(off, size, window_end(w)) && size <= WINDOW_SIZE
 			   ? 0

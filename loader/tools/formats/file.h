@@ -31,7 +31,7 @@ enum { WINDOW_SIZE = 4096 };
 
 /* Bytes of a file, or of memory. Set `file`, or `memory` and `size`; the rest
    is zero. */
-struct window {
+struct file_window {
 	const struct file *file;
 	const uint8_t *memory;
 	uint64_t size; /* of the memory */
@@ -43,9 +43,9 @@ struct window {
 
 /* Returns `size` bytes at `off`, WINDOW_SIZE at most. They are valid until the
    next call. NULL: w->error is set, -EBADMSG if the file ends before. */
-const uint8_t *window_at(struct window *w, uint64_t off, size_t size);
+const uint8_t *window_at(struct file_window *w, uint64_t off, size_t size);
 
 /* The end of the file or memory. */
-uint64_t window_end(const struct window *w);
+uint64_t window_end(const struct file_window *w);
 
 #endif

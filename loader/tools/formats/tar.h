@@ -12,7 +12,7 @@ enum { TAR_BLOCK = 512, TAR_NAME_SIZE = 4097, TAR_WHY_SIZE = 120 };
 
 /* Set `window.file`; the rest is zero. */
 struct tar {
-	struct window window;
+	struct file_window window;
 	uint64_t at;	  /* of the next header */
 	uint64_t skipped; /* links, directories and devices */
 	bool no_end;	  /* the archive lacks its end marker */

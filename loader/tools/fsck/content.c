@@ -24,7 +24,7 @@ enum {
 };
 
 /* A part of the file, and what lies in it. */
-struct segment {
+struct content_segment {
 	uint64_t off;
 	uint64_t end;
 	uint8_t *bytes; /* owned */
@@ -39,8 +39,8 @@ struct segment {
 	uint64_t zeros;
 	struct finding *findings; /* owned */
 	size_t num_findings;
-	bool lacks_memory;    /* for a finding */
-	struct segment *idle; /* the next idle one */
+	bool lacks_memory;	      /* for a finding */
+	struct content_segment *idle; /* the next idle one */
 };
 
 struct content {
@@ -55,14 +55,14 @@ struct content {
 	unsigned num_checkers;
 	unsigned num_queued;
 	unsigned num_segments;
-	struct segment segments[SEGMENTS];
-	struct segment *idle;
+	struct content_segment segments[SEGMENTS];
+	struct content_segment *idle;
 };
 
 /* --- on the threads --- */
 
 /* Appends a finding. Doubles the array. */
-static void add_finding(struct segment *s, const struct finding *f)
+static void add_finding(struct content_segment *s, const struct finding *f)
 {
 	size_t n = s->num_findings;
 
@@ -79,7 +79,7 @@ static void add_finding(struct segment *s, const struct finding *f)
 	s->findings[s->num_findings++] = *f;
 }
 
-static void check_value(struct value_checker *c, struct segment *s,
+static void check_value(struct value_checker *c, struct content_segment *s,
 			const struct value_span *v)
 {
 	struct finding f;
@@ -105,7 +105,8 @@ static void check_value(struct value_checker *c, struct segment *s,
 }
 
 /* Returns the offset of the first byte that is not zero, or `end`. */
-static uint64_t first_used(const struct segment *s, uint64_t at, uint64_t end)
+static uint64_t first_used(const struct content_segment *s, uint64_t at,
+			   uint64_t end)
 {
 	const uint8_t *bytes = s->bytes + (at - s->off);
 	uint64_t n = end - at, i = 0;
@@ -117,8 +118,8 @@ static uint64_t first_used(const struct segment *s, uint64_t at, uint64_t end)
 	return at + i;
 }
 
-static void note_bytes(struct segment *s, enum check_id check, uint64_t at,
-		       uint64_t end, const char *why)
+static void note_bytes(struct content_segment *s, enum check_id check,
+		       uint64_t at, uint64_t end, const char *why)
 {
 	struct finding f = {
 		.check = check,
@@ -134,8 +135,8 @@ static void note_bytes(struct segment *s, enum check_id check, uint64_t at,
 }
 
 /* Bytes that no entry has, up to `end`; the next entry is at `next`. */
-static void check_gap(const struct format *f, struct segment *s, uint64_t at,
-		      uint64_t end, uint64_t next)
+static void check_gap(const struct format *f, struct content_segment *s,
+		      uint64_t at, uint64_t end, uint64_t next)
 {
 	while (at < end) {
 		uint64_t page_end = align_up(at + 1, f->page_size);
@@ -151,7 +152,7 @@ static void check_gap(const struct format *f, struct segment *s, uint64_t at,
 	}
 }
 
-static void check_gaps(const struct format *f, struct segment *s)
+static void check_gaps(const struct format *f, struct content_segment *s)
 {
 	uint64_t at = max_u64(s->off, s->used);
 
@@ -168,7 +169,7 @@ static void check_gaps(const struct format *f, struct segment *s)
 static int check_segment(void *worker, void *job)
 {
 	struct value_checker *c = worker;
-	struct segment *s = job;
+	struct content_segment *s = job;
 
 	if (s->zeros < s->end)
 		note_bytes(
@@ -262,7 +263,7 @@ void content_close(struct content *c)
 /* Takes the oldest segment, and reports its findings. */
 static int take_segment(struct content *c)
 {
-	struct segment *s;
+	struct content_segment *s;
 	void *job;
 	int r = workqueue_take(c->queue, -1, &job);
 
@@ -306,7 +307,7 @@ static int make_room(struct content *c, uint64_t size)
 	return r;
 }
 
-static int read_segment(struct content *c, struct segment *s)
+static int read_segment(struct content *c, struct content_segment *s)
 {
 	size_t size = (size_t)(s->end - s->off);
 	int r;
@@ -328,11 +329,11 @@ static int read_segment(struct content *c, struct segment *s)
 
 /* Reads a segment and gives it to the queue. `of` has all members but those
    that own memory. */
-static int submit(struct content *c, const struct segment *of)
+static int submit(struct content *c, const struct content_segment *of)
 {
 	int r = make_room(c, of->end - of->off);
-	struct segment *s = c->idle;
-	struct segment own;
+	struct content_segment *s = c->idle;
+	struct content_segment own;
 
 	if (r)
 		return r;
@@ -367,7 +368,7 @@ int content_plain(struct content *c, uint64_t low, uint64_t high)
 	if (!c->t->sums)
 		low = min_u64(zeros, high);
 	while (low < high && !r) {
-		struct segment s = {
+		struct content_segment s = {
 			.off = low,
 			.end = min_u64(low + c->size, high),
 			.zeros = max_u64(low, zeros),
@@ -395,7 +396,7 @@ static uint64_t reach(const struct window *w, size_t i, uint64_t end,
 /* Sets the end of a segment that begins with entry i: if a value crosses it and
    fits into memory, it moves to the end of the value. */
 static void end_segment(const struct content *c, const struct window *w,
-			size_t i, struct segment *s)
+			size_t i, struct content_segment *s)
 {
 	uint64_t limit = s->off + c->t->memory / 2, far;
 	size_t next;
@@ -417,7 +418,7 @@ int content_window(struct content *c, const struct window *w)
 	int r = 0;
 
 	while (c->pos < w->high && !r) {
-		struct segment s = {
+		struct content_segment s = {
 			.off = c->pos,
 			.used = c->used,
 			.zeros = UINT64_MAX,

@@ -32,7 +32,7 @@ enum {
 };
 
 /* One dataset. */
-struct run {
+struct fsck_run {
 	const struct fsck_options *options;
 	struct log *log;
 	struct target target;
@@ -51,13 +51,13 @@ static bool is_silent(const struct fsck_options *o)
 	return o->json || o->list_bad;
 }
 
-static double rate_of(const struct run *run, double seconds)
+static double rate_of(const struct fsck_run *run, double seconds)
 {
 	return (double)run->target.read / (1 << 20) / seconds;
 }
 
 /* The verdict, in one line. */
-static void print_verdict(const struct run *run)
+static void print_verdict(const struct fsck_run *run)
 {
 	const struct report *r = &run->report;
 	double seconds = progress_seconds(&run->progress);
@@ -83,7 +83,7 @@ static void print_verdict(const struct run *run)
 	       (ull)run->target.read >> 20, seconds, rate_of(run, seconds));
 }
 
-static void print_repair(const struct run *run)
+static void print_repair(const struct fsck_run *run)
 {
 	const struct bad_set *bad = &run->report.bad;
 	uint64_t at = bad_set_next(bad, 0), shown = 0;
@@ -98,13 +98,13 @@ static void print_repair(const struct run *run)
 	printf("%s\n", at < bad->samples ? ", ..." : "");
 }
 
-static void print_sums(const struct run *run)
+static void print_sums(const struct fsck_run *run)
 {
 	name_print(stdout, run->report.path);
 	printf(".sums: written\n");
 }
 
-static void print_bad(const struct run *run)
+static void print_bad(const struct fsck_run *run)
 {
 	const struct bad_set *bad = &run->report.bad;
 
@@ -137,7 +137,7 @@ static json_t *path_json(const char *path)
 	return text;
 }
 
-static void print_json(const struct run *run)
+static void print_json(const struct fsck_run *run)
 {
 	static const char *const extents[] = { "tables", "bytes", "deep" };
 	const struct report *r = &run->report;
@@ -163,7 +163,7 @@ static void print_json(const struct run *run)
 	json_decref(o);
 }
 
-static void print_results(const struct run *run)
+static void print_results(const struct fsck_run *run)
 {
 	const struct fsck_options *o = run->options;
 
@@ -189,7 +189,7 @@ static void print_results(const struct run *run)
 
 /* --- one dataset --------------------------------------------------------- */
 
-static int status_of(const struct run *run, int error)
+static int status_of(const struct fsck_run *run, int error)
 {
 	int status = report_errors(&run->report) ? STATUS_DAMAGED : 0;
 
@@ -202,7 +202,7 @@ static int status_of(const struct run *run, int error)
 		       : status;
 }
 
-static void repair(struct run *run)
+static void repair(struct fsck_run *run)
 {
 	int r = repair_write(&run->target, run->options->repair, &run->written);
 
@@ -227,7 +227,7 @@ static uint64_t work_of(const struct target *t)
 	       20;
 }
 
-static int open_sums(struct run *run)
+static int open_sums(struct fsck_run *run)
 {
 	const struct fsck_options *o = run->options;
 
@@ -248,7 +248,7 @@ static int check_sums(struct target *t)
 	return r || !t->sums ? r : sums_check_report(t->sums, NULL);
 }
 
-static int check_all(struct run *run)
+static int check_all(struct fsck_run *run)
 {
 	struct target *t = &run->target;
 	int r = open_sums(run), head = r ? r : head_check(t);
@@ -284,7 +284,7 @@ static bool can_write_sums(const struct fsck_options *o, const char *path,
 static int check_dataset(const struct fsck_options *o, const char *path,
 			 sigset_t *signals, struct log *log)
 {
-	struct run run = {
+	struct fsck_run run = {
 		.options = o,
 		.log = log,
 		.report = {

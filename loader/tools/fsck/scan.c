@@ -18,7 +18,7 @@ enum {
 };
 
 /* The offsets that a piece of the records or of the table contains. */
-struct extent {
+struct scan_extent {
 	uint64_t low, high; /* low > high: none */
 };
 
@@ -28,7 +28,7 @@ struct rows {
 	uint64_t size; /* of a row */
 	uint64_t num;
 	uint64_t per_piece;
-	struct extent *extents; /* owned */
+	struct scan_extent *extents; /* owned */
 };
 
 struct scan {
@@ -39,7 +39,7 @@ struct scan {
 	bool is_first;
 	const struct scan_fns *fns;
 	uint64_t low, high; /* of the range */
-	struct extent *extent;
+	struct scan_extent *extent;
 	/* The order of the table, in the first pass. */
 	uint64_t last_off, runs;
 	uint64_t last_sample, succession, longest;
@@ -121,7 +121,7 @@ static int scan_rows(struct scan *s, struct rows *rows, row_fn *fn)
 		last = min_u64(first + rows->per_piece, rows->num);
 		s->extent = &rows->extents[k];
 		if (s->is_first)
-			*s->extent = (struct extent){ UINT64_MAX, 0 };
+			*s->extent = (struct scan_extent){ UINT64_MAX, 0 };
 		else if (s->extent->low >= s->high || s->extent->high < s->low)
 			continue;
 		r = read_rows(s, rows, first, last, fn);

@@ -12,7 +12,7 @@
 enum { BUCKETS = 4096 };
 
 /* How many entries and values begin in each bucket of a range of offsets. */
-struct counts {
+struct tables_counts {
 	uint64_t low, high;
 	unsigned shift; /* a bucket has 1 << shift bytes */
 	uint64_t entries[BUCKETS];
@@ -28,9 +28,9 @@ struct check_run {
 
 /* --- counting --- */
 
-static struct counts *new_counts(uint64_t low, uint64_t high)
+static struct tables_counts *new_counts(uint64_t low, uint64_t high)
 {
-	struct counts *c = calloc(1, sizeof(*c));
+	struct tables_counts *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
@@ -43,14 +43,14 @@ static struct counts *new_counts(uint64_t low, uint64_t high)
 
 static void count_entry(void *arg, const struct format_entry *e)
 {
-	struct counts *c = arg;
+	struct tables_counts *c = arg;
 
 	c->entries[(e->off - c->low) >> c->shift]++;
 }
 
 static void count_value(void *arg, const struct value_span *v)
 {
-	struct counts *c = arg;
+	struct tables_counts *c = arg;
 
 	c->values[(v->off - c->low) >> c->shift]++;
 }
@@ -74,12 +74,12 @@ static int check_crowd(struct check_run *run, uint64_t off)
 				  : content_window(run->content, &run->window);
 }
 
-static int check_counted(struct check_run *run, const struct counts *c);
+static int check_counted(struct check_run *run, const struct tables_counts *c);
 
 /* A bucket that does not fit into memory. */
 static int check_bucket(struct check_run *run, uint64_t low, uint64_t high)
 {
-	struct counts *c;
+	struct tables_counts *c;
 	struct scan_fns fns = { count_entry, count_value, NULL };
 	int r;
 
@@ -94,7 +94,7 @@ static int check_bucket(struct check_run *run, uint64_t low, uint64_t high)
 }
 
 /* Cuts the range into windows that fit. */
-static int check_counted(struct check_run *run, const struct counts *c)
+static int check_counted(struct check_run *run, const struct tables_counts *c)
 {
 	uint64_t room = run->window.room, start = c->low, at = c->low;
 	uint64_t entries = 0, values = 0;
@@ -126,7 +126,7 @@ static int check_counted(struct check_run *run, const struct counts *c)
 static int check_pages(struct check_run *run)
 {
 	const struct format *f = &run->t->format;
-	struct counts *c = new_counts(f->first_page, f->table_off);
+	struct tables_counts *c = new_counts(f->first_page, f->table_off);
 	const struct scan_fns fns = { count_entry, count_value, c };
 	int r = c ? scan_first(run->scan, &fns) : -ENOMEM;
 

@@ -17,7 +17,7 @@
 enum { OPTIONS_MAX = 1 << 16 }; /* bytes of .betonfs/options */
 
 /* One SOURCE. */
-struct part {
+struct beton_part {
 	struct dataset *ds;
 	uint64_t first;		/* number of its sample 0 in the input */
 	struct class_map *maps; /* of its classes, by field */
@@ -26,10 +26,10 @@ struct part {
 struct beton {
 	struct input input;
 	size_t num_parts;
-	struct part *parts; /* the first one has the class names of all */
+	struct beton_part *parts; /* the first one has the class names of all */
 };
 
-struct reader {
+struct beton_reader {
 	struct input_reader reader;
 	uint8_t *record;
 };
@@ -58,7 +58,7 @@ static struct beton *of(const struct input *in)
 	return (struct beton *)in;
 }
 
-static void close_part(struct part *part)
+static void close_part(struct beton_part *part)
 {
 	uint32_t n = part->ds->format.num_fields;
 
@@ -192,7 +192,7 @@ static int check_part(const struct beton *b, const struct dataset *ds)
 }
 
 /* Labels of later sources get the numbers of all names. */
-static int unite_names(struct part *first, struct part *part)
+static int unite_names(struct beton_part *first, struct beton_part *part)
 {
 	struct field *all = first->ds->format.fields;
 	struct field *more = part->ds->format.fields;
@@ -230,7 +230,7 @@ static int open_parts(struct beton *b, const struct input_path *paths,
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < num_paths && !r; i++) {
-		struct part *part = &b->parts[i];
+		struct beton_part *part = &b->parts[i];
 
 		r = open_path(&paths[i], b->input.log, &part->ds);
 		if (r)
@@ -269,14 +269,14 @@ static int open_beton(const struct input_setup *setup, struct input **out)
 static void reader_close(struct input_reader *reader)
 {
 	if (reader)
-		free(((struct reader *)reader)->record);
+		free(((struct beton_reader *)reader)->record);
 	input_reader_free(reader);
 }
 
 static int reader_open(struct input *in, struct input_reader **out)
 {
 	const struct dataset *ds = of(in)->parts[0].ds;
-	struct reader *r;
+	struct beton_reader *r;
 
 	if (input_reader_new(in, sizeof(*r), &r))
 		return -ENOMEM;
@@ -289,10 +289,11 @@ static int reader_open(struct input *in, struct input_reader **out)
 	return 0;
 }
 
-static const struct part *find_part(const struct input *in, uint64_t sample)
+static const struct beton_part *find_part(const struct input *in,
+					  uint64_t sample)
 {
 	const struct beton *b = of(in);
-	const struct part *part = &b->parts[0];
+	const struct beton_part *part = &b->parts[0];
 
 	for (size_t i = 1; i < b->num_parts && b->parts[i].first <= sample; i++)
 		part = &b->parts[i];
@@ -310,7 +311,7 @@ static void set_image(const struct value *v, struct input_value *out)
 }
 
 /* The first source has no map: its labels stay as they are. */
-static int renumber(const struct part *part, const struct input_field *f,
+static int renumber(const struct beton_part *part, const struct input_field *f,
 		    int64_t *label, struct input_error *error)
 {
 	const struct class_names all = { .num = f->num_classes,
@@ -325,7 +326,7 @@ static int renumber(const struct part *part, const struct input_field *f,
 			    class_name(&all, *label));
 }
 
-static int read_value(struct reader *r, const struct part *part,
+static int read_value(struct beton_reader *r, const struct beton_part *part,
 		      uint64_t number, size_t i, struct input_value *out,
 		      struct input_error *error)
 {
@@ -360,8 +361,8 @@ static int read_sample(struct input_reader *reader, uint64_t sample,
 		       const bool *wanted, struct input_value *values,
 		       struct input_error *error)
 {
-	struct reader *r = (struct reader *)reader;
-	const struct part *part = find_part(reader->input, sample);
+	struct beton_reader *r = (struct beton_reader *)reader;
+	const struct beton_part *part = find_part(reader->input, sample);
 	uint64_t number = sample - part->first;
 	int status = dataset_records(part->ds, number, 1, r->record);
 
@@ -377,7 +378,7 @@ static int read_sample(struct input_reader *reader, uint64_t sample,
 static void describe(const struct input *in, uint64_t sample, char *out,
 		     size_t size)
 {
-	const struct part *part = find_part(in, sample);
+	const struct beton_part *part = find_part(in, sample);
 
 	snprintf(out, size, "%s: sample %llu", dataset_path(part->ds),
 		 (unsigned long long)(sample - part->first));

@@ -35,7 +35,7 @@ struct manifest {
 	size_t room;
 };
 
-struct reader {
+struct manifest_reader {
 	struct input_reader reader;
 	struct part_file file;
 	struct input_memory line;
@@ -86,17 +86,18 @@ static void close_manifest(struct input *in)
 /* --- looking at rows ----------------------------------------------------- */
 
 /* A part whose rows are looked at. */
-struct scan {
+struct manifest_scan {
 	struct manifest *m;
 	size_t part;
 	struct records records;
 	struct csv_cell *cells; /* INPUT_FIELDS_MAX */
 };
 
-static int refuse(const struct scan *s, int error, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+static int refuse(const struct manifest_scan *s, int error, const char *format,
+		  ...) __attribute__((format(printf, 3, 4)));
 
-static int refuse(const struct scan *s, int error, const char *format, ...)
+static int refuse(const struct manifest_scan *s, int error, const char *format,
+		  ...)
 {
 	char why[2 * INPUT_WHY_SIZE];
 	va_list args;
@@ -109,7 +110,7 @@ static int refuse(const struct scan *s, int error, const char *format, ...)
 	return error;
 }
 
-static int next_record(struct scan *s, char **text, size_t *size)
+static int next_record(struct manifest_scan *s, char **text, size_t *size)
 {
 	int r = records_next(&s->records, text, size);
 
@@ -158,7 +159,7 @@ static int add_row(struct manifest *m, const struct records *records)
 	return 0;
 }
 
-static int look_at(struct scan *s, size_t i, const struct cell *cell)
+static int look_at(struct manifest_scan *s, size_t i, const struct cell *cell)
 {
 	const char *why = "";
 	int r = column_look(&s->m->columns[i], cell, &why);
@@ -172,7 +173,8 @@ static int look_at(struct scan *s, size_t i, const struct cell *cell)
 
 /* --- CSV ----------------------------------------------------------------- */
 
-static int split(const struct scan *s, char *text, size_t size, size_t *num)
+static int split(const struct manifest_scan *s, char *text, size_t size,
+		 size_t *num)
 {
 	*num = csv_split(text, size, s->m->separator, s->cells,
 			 INPUT_FIELDS_MAX);
@@ -183,7 +185,7 @@ static int split(const struct scan *s, char *text, size_t size, size_t *num)
 	return 0;
 }
 
-static int add_column(struct scan *s, size_t i)
+static int add_column(struct manifest_scan *s, size_t i)
 {
 	struct input *in = &s->m->input;
 	const char *text = s->cells[i].text;
@@ -209,7 +211,7 @@ static int add_column(struct scan *s, size_t i)
 }
 
 /* Later tables have the columns of the first. */
-static int check_columns(struct scan *s, size_t num)
+static int check_columns(struct manifest_scan *s, size_t num)
 {
 	const struct input *in = &s->m->input;
 
@@ -236,7 +238,7 @@ static int check_columns(struct scan *s, size_t num)
 	return 0;
 }
 
-static int read_header(struct scan *s)
+static int read_header(struct manifest_scan *s)
 {
 	size_t size = 0, num = 0;
 	char *text = NULL;
@@ -263,7 +265,7 @@ static int read_header(struct scan *s)
 	return r;
 }
 
-static int look_at_cells(struct scan *s, char *text, size_t size)
+static int look_at_cells(struct manifest_scan *s, char *text, size_t size)
 {
 	size_t num = 0;
 	int r = split(s, text, size, &num);
@@ -299,7 +301,7 @@ static struct cell json_cell(const json_t *v)
 	return (struct cell){ v, json_string_value(v), json_string_length(v) };
 }
 
-static int add_key(struct scan *s, const char *key)
+static int add_key(struct manifest_scan *s, const char *key)
 {
 	if (!*key)
 		return refuse(s, -EINVAL, "an empty key");
@@ -307,7 +309,7 @@ static int add_key(struct scan *s, const char *key)
 }
 
 /* The first object has the keys of all. */
-static int look_at_keys(struct scan *s, json_t *object)
+static int look_at_keys(struct manifest_scan *s, json_t *object)
 {
 	struct input *in = &s->m->input;
 	bool first = !in->num_samples;
@@ -337,7 +339,7 @@ static int look_at_keys(struct scan *s, json_t *object)
 	return 0;
 }
 
-static int look_at_object(struct scan *s, json_t *object)
+static int look_at_object(struct manifest_scan *s, json_t *object)
 {
 	const struct input *in = &s->m->input;
 	size_t num = json_object_size(object);
@@ -357,7 +359,7 @@ static int look_at_object(struct scan *s, json_t *object)
 	return r;
 }
 
-static int look_at_line(struct scan *s, const char *text, size_t size)
+static int look_at_line(struct manifest_scan *s, const char *text, size_t size)
 {
 	json_error_t error;
 	json_t *object = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
@@ -379,7 +381,7 @@ static bool is_blank(const char *text, size_t size)
 	return !size;
 }
 
-static int scan_rows(struct scan *s)
+static int scan_rows(struct manifest_scan *s)
 {
 	size_t size = 0;
 	char *text = NULL;
@@ -398,7 +400,7 @@ static int scan_rows(struct scan *s)
 
 static int scan_part(struct manifest *m, size_t part, struct csv_cell *cells)
 {
-	struct scan s = { .m = m, .part = part, .cells = cells };
+	struct manifest_scan s = { .m = m, .part = part, .cells = cells };
 	struct file file;
 	int r = part_open(m->parts.at[part].path, m->input.log, &file);
 
@@ -500,7 +502,7 @@ static int open_manifest(const struct input_setup *setup, struct input **out)
 
 static void reader_close(struct input_reader *reader)
 {
-	struct reader *r = (struct reader *)reader;
+	struct manifest_reader *r = (struct manifest_reader *)reader;
 
 	if (!r)
 		return;
@@ -514,7 +516,7 @@ static void reader_close(struct input_reader *reader)
 
 static int reader_open(struct input *in, struct input_reader **out)
 {
-	struct reader *r;
+	struct manifest_reader *r;
 
 	if (input_reader_new(in, sizeof(*r), &r))
 		return -ENOMEM;
@@ -529,7 +531,7 @@ static int reader_open(struct input *in, struct input_reader **out)
 }
 
 /* Reads the row's record. Blank lines may follow it. */
-static int read_record(struct reader *r, uint64_t sample, size_t *size,
+static int read_record(struct manifest_reader *r, uint64_t sample, size_t *size,
 		       struct input_error *error)
 {
 	const struct manifest *m = of(r->reader.input);
@@ -555,7 +557,8 @@ static int refuse_changed(struct input_error *error)
 	return input_refuse(error, -EBADMSG, "the table has changed meanwhile");
 }
 
-static int parse_csv(struct reader *r, size_t size, struct input_error *error)
+static int parse_csv(struct manifest_reader *r, size_t size,
+		     struct input_error *error)
 {
 	const struct manifest *m = of(r->reader.input);
 	size_t num = m->input.num_fields;
@@ -569,7 +572,8 @@ static int parse_csv(struct reader *r, size_t size, struct input_error *error)
 	return 0;
 }
 
-static int parse_json(struct reader *r, size_t size, struct input_error *error)
+static int parse_json(struct manifest_reader *r, size_t size,
+		      struct input_error *error)
 {
 	const struct input *in = r->reader.input;
 
@@ -589,7 +593,7 @@ static int read_sample(struct input_reader *reader, uint64_t sample,
 		       const bool *wanted, struct input_value *values,
 		       struct input_error *error)
 {
-	struct reader *r = (struct reader *)reader;
+	struct manifest_reader *r = (struct manifest_reader *)reader;
 	const struct manifest *m = of(reader->input);
 	size_t size = 0;
 	int status = read_record(r, sample, &size, error);

@@ -28,7 +28,7 @@ enum { HEADER_MAX = 1 << 16 };
 enum { TILE_BYTES = 16 << 20, TILE_ROWS = 4096 };
 
 /* Where the rows of a field are. */
-struct column {
+struct numpy_column {
 	const struct file *file;
 	uint64_t off;
 	uint64_t row; /* bytes */
@@ -44,18 +44,18 @@ struct numpy {
 	size_t num_files;
 	struct file copies; /* of arrays in Fortran order */
 	bool has_copies;
-	struct column columns[INPUT_FIELDS_MAX];
+	struct numpy_column columns[INPUT_FIELDS_MAX];
 };
 
 /* An array that is being added. */
-struct array {
+struct numpy_array {
 	struct numpy *n;
 	const char *path;
 	char name[INPUT_NAME_SIZE];
 	const struct file *file;
 	struct npy npy;
 	struct input_field field;
-	struct column column;
+	struct numpy_column column;
 };
 
 static struct numpy *of(const struct input *in)
@@ -88,10 +88,11 @@ static void close_numpy(struct input *in)
 
 /* --- arrays -------------------------------------------------------------- */
 
-static int refuse(const struct array *a, int error, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+static int refuse(const struct numpy_array *a, int error, const char *format,
+		  ...) __attribute__((format(printf, 3, 4)));
 
-static int refuse(const struct array *a, int error, const char *format, ...)
+static int refuse(const struct numpy_array *a, int error, const char *format,
+		  ...)
 {
 	char why[2 * INPUT_WHY_SIZE];
 	va_list args;
@@ -103,7 +104,7 @@ static int refuse(const struct array *a, int error, const char *format, ...)
 	return error;
 }
 
-static int read_array(const struct array *a, void *to, size_t size,
+static int read_array(const struct numpy_array *a, void *to, size_t size,
 		      uint64_t off)
 {
 	int r = file_read(a->file, to, size, off);
@@ -114,7 +115,7 @@ static int read_array(const struct array *a, void *to, size_t size,
 }
 
 /* Fields of a structure are a list in the header. */
-static int refuse_header(const struct array *a, const char *header)
+static int refuse_header(const struct numpy_array *a, const char *header)
 {
 	const char *type = strstr(header, "'descr':");
 
@@ -125,7 +126,7 @@ static int refuse_header(const struct array *a, const char *header)
 	return refuse(a, -EBADMSG, "no header of NumPy's format 1, 2 or 3");
 }
 
-static int parse_header(struct array *a)
+static int parse_header(struct numpy_array *a)
 {
 	cleanup_free char *header = NULL;
 	uint8_t head[12];
@@ -150,7 +151,7 @@ static int parse_header(struct array *a)
 	return 0;
 }
 
-static int check_type(struct array *a)
+static int check_type(struct numpy_array *a)
 {
 	struct npy *npy = &a->npy;
 	char kind = npy->dtype[1];
@@ -174,7 +175,7 @@ static int check_type(struct array *a)
 	return 0;
 }
 
-static int check_shape(struct array *a)
+static int check_shape(struct numpy_array *a)
 {
 	const struct npy *npy = &a->npy;
 	uint64_t row = a->column.item, all;
@@ -201,7 +202,7 @@ static int check_shape(struct array *a)
 
 /* --- fields -------------------------------------------------------------- */
 
-static bool is_image(const struct array *a)
+static bool is_image(const struct numpy_array *a)
 {
 	static const char *const names[] = { "image", "images", "img" };
 	const struct npy *npy = &a->npy;
@@ -216,7 +217,7 @@ static bool is_image(const struct array *a)
 	       npy->shape[1] <= UINT32_MAX && npy->shape[2] <= UINT32_MAX;
 }
 
-static int choose_type(struct array *a)
+static int choose_type(struct numpy_array *a)
 {
 	struct input_field *f = &a->field;
 	bool flat = a->npy.ndim == 1;
@@ -274,7 +275,7 @@ static uint64_t fortran_index(const struct npy *npy, uint64_t width,
 	return out;
 }
 
-static int read_tile(const struct array *a, const struct tile *t)
+static int read_tile(const struct numpy_array *a, const struct tile *t)
 {
 	const uint64_t item = a->column.item;
 	int r = 0;
@@ -292,7 +293,7 @@ static int read_tile(const struct array *a, const struct tile *t)
 	return r ? refuse(a, r, "%s", strerror(-r)) : 0;
 }
 
-static int write_tile(const struct array *a, const struct tile *t)
+static int write_tile(const struct numpy_array *a, const struct tile *t)
 {
 	const struct file *to = &a->n->copies;
 	const uint64_t item = a->column.item;
@@ -310,8 +311,8 @@ static int write_tile(const struct array *a, const struct tile *t)
 		 : 0;
 }
 
-static int copy_tiles(const struct array *a, struct tile *t, uint64_t rows,
-		      uint64_t num)
+static int copy_tiles(const struct numpy_array *a, struct tile *t,
+		      uint64_t rows, uint64_t num)
 {
 	int r = 0;
 
@@ -327,7 +328,7 @@ static int copy_tiles(const struct array *a, struct tile *t, uint64_t rows,
 	return r;
 }
 
-static int make_copies(struct array *a)
+static int make_copies(struct numpy_array *a)
 {
 	int r = a->n->has_copies ? 0 : file_make(&a->n->copies);
 
@@ -337,7 +338,7 @@ static int make_copies(struct array *a)
 }
 
 /* Copies the array to C order. */
-static int copy_fortran(struct array *a)
+static int copy_fortran(struct numpy_array *a)
 {
 	const uint64_t item = a->column.item;
 	struct tile t = { .rows = a->npy.shape[0],
@@ -369,7 +370,7 @@ static int copy_fortran(struct array *a)
 
 /* --- opening ------------------------------------------------------------- */
 
-static int place(const struct array *a)
+static int place(const struct numpy_array *a)
 {
 	struct input *in = &a->n->input;
 	struct input_field *f;
@@ -392,7 +393,7 @@ static int place(const struct array *a)
 }
 
 /* All arrays have the same number of rows. */
-static int check_rows(const struct array *a)
+static int check_rows(const struct numpy_array *a)
 {
 	struct input *in = &a->n->input;
 
@@ -407,7 +408,7 @@ static int check_rows(const struct array *a)
 		      (unsigned long long)in->num_samples);
 }
 
-static int add_array(struct array *a)
+static int add_array(struct numpy_array *a)
 {
 	int r = parse_header(a);
 
@@ -424,7 +425,7 @@ static int add_array(struct array *a)
 
 static int add_file(struct numpy *n, const char *path, const struct file *file)
 {
-	struct array a = { .n = n, .path = path, .file = file };
+	struct numpy_array a = { .n = n, .path = path, .file = file };
 	const char *base = strrchr(path, '/');
 	size_t size;
 
@@ -499,7 +500,7 @@ static void swap_bytes(uint8_t *bytes, uint64_t size, uint32_t unit)
 	}
 }
 
-static int take_int(const struct column *c, const uint8_t *bytes,
+static int take_int(const struct numpy_column *c, const uint8_t *bytes,
 		    struct input_value *out, struct input_error *error)
 {
 	unsigned unused = 64 - 8 * c->item;
@@ -527,7 +528,7 @@ static double from_half(uint16_t v)
 	return v & 0x8000 ? -d : d;
 }
 
-static double take_float(const struct column *c, const uint8_t *bytes)
+static double take_float(const struct numpy_column *c, const uint8_t *bytes)
 {
 	double d;
 	float f;
@@ -565,7 +566,7 @@ static int take_unicode(uint8_t *bytes, struct input_value *out,
 	return 0;
 }
 
-static int take_text(const struct column *c, uint8_t *bytes,
+static int take_text(const struct numpy_column *c, uint8_t *bytes,
 		     struct input_value *out, struct input_error *error)
 {
 	if (c->kind == 'U')
@@ -577,7 +578,7 @@ static int take_text(const struct column *c, uint8_t *bytes,
 		       : input_refuse(error, -EBADMSG, "text that is no UTF-8");
 }
 
-static int take_row(const struct input_field *f, const struct column *c,
+static int take_row(const struct input_field *f, const struct numpy_column *c,
 		    uint8_t *bytes, struct input_value *out,
 		    struct input_error *error)
 {
@@ -604,7 +605,7 @@ static int take_row(const struct input_field *f, const struct column *c,
 }
 
 static int read_row(struct input_reader *r, size_t field,
-		    const struct column *c, uint64_t row,
+		    const struct numpy_column *c, uint64_t row,
 		    struct input_value *out, struct input_error *error)
 {
 	const struct input_field *f = &r->input->fields[field];

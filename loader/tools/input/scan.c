@@ -16,17 +16,17 @@
 static const size_t NO_PARENT = SIZE_MAX;
 
 /* A directory to list. Directories are listed in the order they are found. */
-struct dir {
+struct scan_dir {
 	char *path;
 	size_t parent; /* index, or NO_PARENT */
 	dev_t dev;     /* dev and ino are set when it is opened */
 	ino_t ino;
 };
 
-struct walk {
+struct scan_walk {
 	struct scan *scan;
 	size_t rel; /* offset of paths relative to the source */
-	struct dir *dirs;
+	struct scan_dir *dirs;
 	size_t num_dirs;
 	size_t room;
 };
@@ -88,7 +88,7 @@ static int find_kind(int dir, const struct dirent *e, enum entry_kind *out)
 
 /* --- collecting ---------------------------------------------------------- */
 
-static int add_file(struct walk *w, char *path)
+static int add_file(struct scan_walk *w, char *path)
 {
 	struct scan *s = w->scan;
 
@@ -103,12 +103,13 @@ static int add_file(struct walk *w, char *path)
 	return 0;
 }
 
-static int add_dir(struct walk *w, char *path, size_t parent)
+static int add_dir(struct scan_walk *w, char *path, size_t parent)
 {
 	if (reserve_element((void **)&w->dirs, w->num_dirs, &w->room,
 			    sizeof(*w->dirs)))
 		return -ENOMEM;
-	w->dirs[w->num_dirs++] = (struct dir){ .path = path, .parent = parent };
+	w->dirs[w->num_dirs++] =
+		(struct scan_dir){ .path = path, .parent = parent };
 	return 0;
 }
 
@@ -125,7 +126,7 @@ static int add_class(struct scan *s, const char *name)
 	return 0;
 }
 
-static int add_entry(struct walk *w, size_t parent, int dir,
+static int add_entry(struct scan_walk *w, size_t parent, int dir,
 		     const struct dirent *e)
 {
 	enum entry_kind kind;
@@ -151,9 +152,9 @@ static int add_entry(struct walk *w, size_t parent, int dir,
 }
 
 /* Returns whether directory i is one of its own ancestors, through a link. */
-static bool is_loop(const struct walk *w, size_t i)
+static bool is_loop(const struct scan_walk *w, size_t i)
 {
-	const struct dir *f = &w->dirs[i];
+	const struct scan_dir *f = &w->dirs[i];
 
 	for (size_t k = f->parent; k != NO_PARENT; k = w->dirs[k].parent) {
 		if (w->dirs[k].dev == f->dev && w->dirs[k].ino == f->ino)
@@ -162,14 +163,14 @@ static bool is_loop(const struct walk *w, size_t i)
 	return false;
 }
 
-static int report_dir(const struct walk *w, size_t i, int error)
+static int report_dir(const struct scan_walk *w, size_t i, int error)
 {
 	log_error(w->scan->log, "%s: cannot list it: %s", w->dirs[i].path,
 		  strerror(error));
 	return -error;
 }
 
-static int read_dir(struct walk *w, size_t i, DIR *dir)
+static int read_dir(struct scan_walk *w, size_t i, DIR *dir)
 {
 	struct dirent *e;
 	struct stat st;
@@ -199,7 +200,7 @@ static int read_dir(struct walk *w, size_t i, DIR *dir)
 	return r;
 }
 
-static int visit_dir(struct walk *w, size_t i)
+static int visit_dir(struct scan_walk *w, size_t i)
 {
 	DIR *dir = opendir(w->dirs[i].path);
 	int r = dir ? read_dir(w, i, dir) : report_dir(w, i, errno);
@@ -211,7 +212,7 @@ static int visit_dir(struct walk *w, size_t i)
 
 int scan_add(struct scan *s, const char *dir)
 {
-	struct walk w = { .scan = s };
+	struct scan_walk w = { .scan = s };
 	size_t n = strlen(dir);
 	char *path = strdup(dir);
 	int r;

@@ -26,7 +26,7 @@
 enum { EXTENSION_SIZE = 64 };
 
 /* The range of a value in its shard. */
-struct range {
+struct webdataset_range {
 	uint64_t off;
 	uint64_t size;
 };
@@ -35,11 +35,11 @@ struct webdataset {
 	struct input input;
 	struct parts parts;
 	char (*extensions)[EXTENSION_SIZE]; /* of the fields; empty: images */
-	struct range *values;		    /* num_samples times num_fields */
+	struct webdataset_range *values;    /* num_samples times num_fields */
 	size_t room;
 };
 
-struct reader {
+struct webdataset_reader {
 	struct input_reader reader;
 	struct part_file file;
 };
@@ -101,12 +101,12 @@ static void close_webdataset(struct input *in)
 /* A file of the sample that is being collected. */
 struct member {
 	char extension[EXTENSION_SIZE]; /* lower case */
-	struct range value;
+	struct webdataset_range value;
 	struct npy npy; /* ndim and dtype are empty if it is no array */
 };
 
 /* The samples of a shard while its headers are read. */
-struct scan {
+struct webdataset_scan {
 	struct webdataset *w;
 	const struct part *part;
 	struct tar tar;
@@ -132,10 +132,10 @@ static const char *find_dot(const char *name)
 	return *base == '.' ? NULL : strchr(base, '.');
 }
 
-static int refuse(const struct scan *s, const char *format, ...)
+static int refuse(const struct webdataset_scan *s, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static int refuse(const struct scan *s, const char *format, ...)
+static int refuse(const struct webdataset_scan *s, const char *format, ...)
 {
 	char why[INPUT_WHY_SIZE];
 	va_list args;
@@ -187,7 +187,8 @@ static bool is_plain_image(const char *extension)
 	return !strchr(extension, '.') && type_of(extension) == INPUT_IMAGE;
 }
 
-static int add_field(struct scan *s, const struct member *m, bool one_image)
+static int add_field(struct webdataset_scan *s, const struct member *m,
+		     bool one_image)
 {
 	struct webdataset *w = s->w;
 	enum input_type type = type_of(m->extension);
@@ -217,7 +218,7 @@ static int add_field(struct scan *s, const struct member *m, bool one_image)
 
 /* A sample with one image has the field `image`, whatever the format. If it has
    several, each extension is a field. */
-static int add_fields(struct scan *s)
+static int add_fields(struct webdataset_scan *s)
 {
 	size_t images = 0;
 	int r = 0;
@@ -283,8 +284,8 @@ static int reserve_sample(struct webdataset *w)
 	return 0;
 }
 
-static int take_member(struct scan *s, const struct member *m,
-		       struct range *values)
+static int take_member(struct webdataset_scan *s, const struct member *m,
+		       struct webdataset_range *values)
 {
 	struct webdataset *w = s->w;
 	size_t i = find_field(w, m->extension);
@@ -304,10 +305,10 @@ static int take_member(struct scan *s, const struct member *m,
 }
 
 /* Ends the sample that was collected. */
-static int end_sample(struct scan *s)
+static int end_sample(struct webdataset_scan *s)
 {
 	struct webdataset *w = s->w;
-	struct range *values;
+	struct webdataset_range *values;
 	int r = 0;
 
 	if (!s->num_members)
@@ -347,7 +348,7 @@ static bool is_whole(const struct npy *npy, uint64_t size)
 }
 
 /* Any other file keeps its bytes. */
-static void look_at_array(struct scan *s, struct member *m)
+static void look_at_array(struct webdataset_scan *s, struct member *m)
 {
 	size_t n = (size_t)min_u64(m->value.size, NPY_HEADER_MAX);
 	const uint8_t *head = window_at(&s->tar.window, m->value.off, n);
@@ -361,7 +362,7 @@ static void look_at_array(struct scan *s, struct member *m)
 		m->npy.shape[m->npy.ndim++] = 1;
 }
 
-static int take_file(struct scan *s)
+static int take_file(struct webdataset_scan *s)
 {
 	const char *dot = find_dot(s->file.name);
 	size_t key = dot ? (size_t)(dot - s->file.name) : 0;
@@ -393,7 +394,7 @@ static int take_file(struct scan *s)
 	return 0;
 }
 
-static int scan_headers(struct scan *s)
+static int scan_headers(struct webdataset_scan *s)
 {
 	struct log *log = s->w->input.log;
 	int r;
@@ -418,7 +419,7 @@ static int scan_headers(struct scan *s)
 	return end_sample(s);
 }
 
-static int scan_part(struct scan *s, struct part *part)
+static int scan_part(struct webdataset_scan *s, struct part *part)
 {
 	struct file file;
 	int r = part_open(part->path, s->w->input.log, &file);
@@ -447,7 +448,7 @@ static int refuse_compressed(const struct input_path *path, struct log *log)
 
 static int scan_parts(struct webdataset *w)
 {
-	struct scan *s = calloc(1, sizeof(*s));
+	struct webdataset_scan *s = calloc(1, sizeof(*s));
 	int r = -ENOMEM;
 
 	if (s) {
@@ -508,13 +509,13 @@ static int open_webdataset(const struct input_setup *setup, struct input **out)
 static void reader_close(struct input_reader *reader)
 {
 	if (reader)
-		part_file_fini(&((struct reader *)reader)->file);
+		part_file_fini(&((struct webdataset_reader *)reader)->file);
 	input_reader_free(reader);
 }
 
 static int reader_open(struct input *in, struct input_reader **out)
 {
-	return input_reader_new(in, sizeof(struct reader), out);
+	return input_reader_new(in, sizeof(struct webdataset_reader), out);
 }
 
 static int take_int(const char *extension, struct input_value *v,
@@ -570,7 +571,8 @@ static int take_value(const struct input_field *f, const char *extension,
 	}
 }
 
-static int read_value(struct reader *r, size_t field, const struct range *value,
+static int read_value(struct webdataset_reader *r, size_t field,
+		      const struct webdataset_range *value,
 		      struct input_value *out, struct input_error *error)
 {
 	const struct webdataset *w = of(r->reader.input);
@@ -589,9 +591,10 @@ static int read_sample(struct input_reader *reader, uint64_t sample,
 		       const bool *wanted, struct input_value *values,
 		       struct input_error *error)
 {
-	struct reader *r = (struct reader *)reader;
+	struct webdataset_reader *r = (struct webdataset_reader *)reader;
 	const struct webdataset *w = of(reader->input);
-	const struct range *at = w->values + sample * w->input.num_fields;
+	const struct webdataset_range *at =
+		w->values + sample * w->input.num_fields;
 	int status = part_file_move(&r->file, parts_find(&w->parts, sample));
 
 	if (status)

@@ -194,7 +194,7 @@ int machine_disk_backing(const char *root, const char *mount, char *out,
 
 /* --- how fast it reads --------------------------------------------------- */
 
-struct reader {
+struct disk_reader {
 	pthread_t thread;
 	const struct disk_probe *probe;
 	int fd;
@@ -207,7 +207,7 @@ struct reader {
 
 static void *run_reader(void *arg)
 {
-	struct reader *r = arg;
+	struct disk_reader *r = arg;
 	uint64_t piece = align_up(r->probe->piece, ALIGN);
 	struct rng rng = { .key = rng_mix(r->seed) };
 	void *buffer;
@@ -237,8 +237,8 @@ static int open_direct(const char *path, bool *direct)
 	return fd >= 0 ? fd : open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static int sum_up(const struct reader *readers, unsigned n, int64_t took_ns,
-		  struct disk_rate *out)
+static int sum_up(const struct disk_reader *readers, unsigned n,
+		  int64_t took_ns, struct disk_rate *out)
 {
 	uint64_t reads = 0, bytes = 0;
 	int64_t busy_ns = 0;
@@ -259,7 +259,7 @@ static int sum_up(const struct reader *readers, unsigned n, int64_t took_ns,
 int machine_disk_probe(const char *path, const struct disk_probe *probe,
 		       struct disk_rate *out)
 {
-	struct reader readers[THREADS_MAX] = { 0 };
+	struct disk_reader readers[THREADS_MAX] = { 0 };
 	struct disk_rate rate = { 0 };
 	cleanup_fd int fd = open_direct(path, &rate.direct);
 	uint64_t piece = align_up(max_u64(probe->piece, 1), ALIGN);
@@ -271,7 +271,7 @@ int machine_disk_probe(const char *path, const struct disk_probe *probe,
 	if (fd < 0 || fstat(fd, &st))
 		return -errno;
 	while (n < probe->threads && n < THREADS_MAX) {
-		readers[n] = (struct reader){
+		readers[n] = (struct disk_reader){
 			.probe = probe,
 			.fd = fd,
 			.places = max_u64((uint64_t)st.st_size / piece, 1),

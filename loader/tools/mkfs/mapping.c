@@ -12,7 +12,7 @@
 #include "loader/tools/mkfs/survey.h"
 
 /* A value under way: of field `field` of the sample at position `number`. */
-struct making {
+struct mapping_making {
 	const struct mapping_field *field;
 	const struct input_field *source;
 	struct encoder *encoder;
@@ -22,7 +22,7 @@ struct making {
 };
 
 /* Sets *to, whose bytes are malloc'ed. On failure m->made->error is set. */
-typedef int convert_fn(const struct making *m, struct writer_value *to);
+typedef int convert_fn(const struct mapping_making *m, struct writer_value *to);
 
 /* From a type of sources to one of datasets. The first row of a source's type
    is its default. */
@@ -36,7 +36,8 @@ struct conversion {
 	bool has_classes; /* texts become numbers */
 };
 
-static int refuse_value(const struct making *m, int code, const char *why)
+static int refuse_value(const struct mapping_making *m, int code,
+			const char *why)
 {
 	return input_refuse(&m->made->error, code, "field %s: %s",
 			    m->field->name, why);
@@ -44,7 +45,7 @@ static int refuse_value(const struct making *m, int code, const char *why)
 
 /* --- conversions --------------------------------------------------------- */
 
-static int copy_bytes(const struct making *m, struct writer_value *to)
+static int copy_bytes(const struct mapping_making *m, struct writer_value *to)
 {
 	void *bytes = malloc(m->from->size + 1);
 
@@ -57,25 +58,27 @@ static int copy_bytes(const struct making *m, struct writer_value *to)
 	return 0;
 }
 
-static int copy_integer(const struct making *m, struct writer_value *to)
+static int copy_integer(const struct mapping_making *m, struct writer_value *to)
 {
 	to->integer = m->from->integer;
 	return 0;
 }
 
-static int integer_to_real(const struct making *m, struct writer_value *to)
+static int integer_to_real(const struct mapping_making *m,
+			   struct writer_value *to)
 {
 	to->real = (double)m->from->integer;
 	return 0;
 }
 
-static int copy_real(const struct making *m, struct writer_value *to)
+static int copy_real(const struct mapping_making *m, struct writer_value *to)
 {
 	to->real = m->from->real;
 	return 0;
 }
 
-static int text_to_class(const struct making *m, struct writer_value *to)
+static int text_to_class(const struct mapping_making *m,
+			 struct writer_value *to)
 {
 	const struct mapping_field *f = m->field;
 	size_t class;
@@ -86,7 +89,7 @@ static int text_to_class(const struct making *m, struct writer_value *to)
 	return 0;
 }
 
-static int text_to_json(const struct making *m, struct writer_value *to)
+static int text_to_json(const struct mapping_making *m, struct writer_value *to)
 {
 	json_t *text = json_stringn(m->from->bytes ? m->from->bytes : "",
 				    m->from->size);
@@ -102,7 +105,7 @@ static int text_to_json(const struct making *m, struct writer_value *to)
 	return 0;
 }
 
-static int to_image(const struct making *m, struct writer_value *to)
+static int to_image(const struct mapping_making *m, struct writer_value *to)
 {
 	struct encoded image;
 
@@ -140,11 +143,12 @@ static const char *refuse_pixels(const struct input_field *f)
 		       : NULL;
 }
 
-static int array_to_image(const struct making *m, struct writer_value *to)
+static int array_to_image(const struct mapping_making *m,
+			  struct writer_value *to)
 {
 	const struct input_field *f = m->source;
 	struct input_value pixels = *m->from;
-	struct making image = *m;
+	struct mapping_making image = *m;
 
 	pixels.height = (uint32_t)f->shape[0];
 	pixels.width = (uint32_t)f->shape[1];
@@ -153,7 +157,8 @@ static int array_to_image(const struct making *m, struct writer_value *to)
 	return to_image(&image, to);
 }
 
-static int image_to_bytes(const struct making *m, struct writer_value *to)
+static int image_to_bytes(const struct mapping_making *m,
+			  struct writer_value *to)
 {
 	if (m->from->channels)
 		return refuse_value(m, -EINVAL, "pixels are no image file");
@@ -214,7 +219,7 @@ static const struct conversion *find_conversion(const struct input_field *f,
 
 /* --- opening ------------------------------------------------------------- */
 
-struct builder {
+struct mapping_builder {
 	struct mapping *mapping;
 	struct log *log;
 };
@@ -225,8 +230,8 @@ static int out_of_memory(struct log *log)
 	return -ENOMEM;
 }
 
-static int refuse_type(const struct builder *b, const struct input_field *f,
-		       const char *type)
+static int refuse_type(const struct mapping_builder *b,
+		       const struct input_field *f, const char *type)
 {
 	char list[160] = "";
 
@@ -247,7 +252,7 @@ static int refuse_type(const struct builder *b, const struct input_field *f,
 	return -EINVAL;
 }
 
-static int refuse_name(const struct builder *b, const char *name)
+static int refuse_name(const struct mapping_builder *b, const char *name)
 {
 	log_error(b->log,
 		  "field '%s': a name has 1 to 16 letters of ASCII: rename it "
@@ -284,7 +289,8 @@ static bool can_cast(const struct input_field *f, const char *type)
 
 /* If the source makes values of `type`, sets *from to the field that has them,
    and *type to NULL. */
-static int cast(const struct builder *b, size_t *from, const char **type)
+static int cast(const struct mapping_builder *b, size_t *from,
+		const char **type)
 {
 	struct input *in = b->mapping->input;
 	int r;
@@ -297,7 +303,7 @@ static int cast(const struct builder *b, size_t *from, const char **type)
 	return r;
 }
 
-static int add_field(const struct builder *b, const char *name,
+static int add_field(const struct mapping_builder *b, const char *name,
 		     const char *type, size_t from)
 {
 	struct mapping_field *f = &b->mapping->fields[b->mapping->num_fields];
@@ -331,7 +337,8 @@ static int add_field(const struct builder *b, const char *name,
 	return 0;
 }
 
-static int find_source(const struct builder *b, const char *name, size_t *out)
+static int find_source(const struct mapping_builder *b, const char *name,
+		       size_t *out)
 {
 	const struct input *in = b->mapping->input;
 	char advice[INPUT_ADVICE_SIZE];
@@ -348,7 +355,7 @@ static int find_source(const struct builder *b, const char *name, size_t *out)
 }
 
 /* "NAME[:TYPE][=SOURCE]" */
-static int add_listed(const struct builder *b, char *text)
+static int add_listed(const struct mapping_builder *b, char *text)
 {
 	char *name = text, *from = strchr(text, '='), *type;
 	size_t index;
@@ -363,7 +370,7 @@ static int add_listed(const struct builder *b, char *text)
 	return r ? r : add_field(b, name, type, index);
 }
 
-static int add_fields(const struct builder *b, const char *fields)
+static int add_fields(const struct mapping_builder *b, const char *fields)
 {
 	const struct input *in = b->mapping->input;
 	cleanup_free char *copy = fields ? strdup(fields) : NULL;
@@ -389,7 +396,7 @@ static int add_fields(const struct builder *b, const char *fields)
 }
 
 /* Collects the classes of the texts. */
-static int find_classes(const struct builder *b)
+static int find_classes(const struct mapping_builder *b)
 {
 	struct mapping *mapping = b->mapping;
 	int r = 0;
@@ -420,7 +427,7 @@ static bool names_fit(const struct writer_field *f, struct log *log)
 	return false;
 }
 
-static void set_written(const struct builder *b, size_t i)
+static void set_written(const struct mapping_builder *b, size_t i)
 {
 	const struct mapping_field *f = &b->mapping->fields[i];
 	const struct input_field *source = &b->mapping->input->fields[f->from];
@@ -465,7 +472,7 @@ int mapping_open(struct input *in, const char *fields, struct log *log,
 		 struct mapping **out)
 {
 	struct mapping *mapping = calloc(1, sizeof(*mapping));
-	struct builder b = { mapping, log };
+	struct mapping_builder b = { mapping, log };
 	int r;
 
 	if (!mapping)
@@ -559,7 +566,7 @@ void mapping_make(const struct mapping *mapping, struct encoder *encoder,
 		  const struct input_value *values, uint64_t number,
 		  struct made *made)
 {
-	struct making m = {
+	struct mapping_making m = {
 		.encoder = encoder,
 		.number = number,
 		.made = made,

@@ -10,12 +10,12 @@
 enum { WINDOW_PER_THREAD = 4 };
 
 /* A sample to make, and the result. */
-struct job {
+struct pool_job {
 	uint64_t number; /* in the shard */
 	struct made made;
 };
 
-struct worker {
+struct pool_worker {
 	const struct mkfs_work *work;
 	struct encoder *encoder;
 	struct input_reader *reader;
@@ -26,10 +26,10 @@ struct worker {
 struct mkfs_pool {
 	const struct mkfs_work *work;
 	unsigned num_workers;
-	struct worker *workers;
+	struct pool_worker *workers;
 	struct workqueue *queue;
 	uint64_t window;
-	struct job *jobs;
+	struct pool_job *jobs;
 	uint64_t submitted;
 	uint64_t given;
 };
@@ -37,8 +37,8 @@ struct mkfs_pool {
 /* A bad sample is a result, too: the caller decides whether it ends the run. */
 static int make_job(void *arg, void *job_arg)
 {
-	struct worker *w = arg;
-	struct job *job = job_arg;
+	struct pool_worker *w = arg;
+	struct pool_job *job = job_arg;
 	const struct mkfs_work *work = w->work;
 	struct input *in = work->mapping->input;
 	struct input_error error = { 0 };
@@ -75,9 +75,10 @@ static int submit_samples(struct mkfs_pool *pool)
 
 	while (!r && pool->submitted < pool->work->selection->count &&
 	       pool->submitted < pool->given + pool->window) {
-		struct job *job = &pool->jobs[pool->submitted % pool->window];
+		struct pool_job *job =
+			&pool->jobs[pool->submitted % pool->window];
 
-		*job = (struct job){ .number = pool->submitted };
+		*job = (struct pool_job){ .number = pool->submitted };
 		r = workqueue_submit(pool->queue, job, 0);
 		pool->submitted += !r;
 	}
@@ -95,12 +96,12 @@ int mkfs_pool_next(struct mkfs_pool *pool, int timeout_ms, struct made *out)
 	r = r ? r : workqueue_take(pool->queue, timeout_ms, &job);
 	if (r)
 		return r;
-	*out = ((struct job *)job)->made;
+	*out = ((struct pool_job *)job)->made;
 	pool->given++;
 	return 0;
 }
 
-static int open_worker(struct mkfs_pool *pool, struct worker *w)
+static int open_worker(struct mkfs_pool *pool, struct pool_worker *w)
 {
 	struct input *in = pool->work->mapping->input;
 	int r;
@@ -165,7 +166,7 @@ void mkfs_pool_close(struct mkfs_pool *pool)
 	if (pool->jobs)
 		free_jobs(pool);
 	for (unsigned i = 0; i < pool->num_workers; i++) {
-		struct worker *w = &pool->workers[i];
+		struct pool_worker *w = &pool->workers[i];
 
 		pool->work->mapping->input->kind->reader_close(w->reader);
 		encoder_close(w->encoder);

@@ -13,7 +13,7 @@
 #include "loader/tools/mkfs/survey.h"
 #include "loader/tools/mkfs/where.h"
 
-struct builder {
+struct selection_builder {
 	struct input *in;
 	const struct selection_options *options;
 	struct log *log;
@@ -21,7 +21,7 @@ struct builder {
 	uint64_t n; /* samples so far */
 };
 
-static int out_of_memory(const struct builder *b)
+static int out_of_memory(const struct selection_builder *b)
 {
 	log_error(b->log, "out of memory while choosing %llu samples",
 		  (unsigned long long)b->n);
@@ -55,7 +55,7 @@ static bool parse_range(const char *text, uint64_t *from, uint64_t *to)
 	       typed_parse_string(&number, dash + 1, to);
 }
 
-static int take_range(struct builder *b, uint64_t from, uint64_t to)
+static int take_range(struct selection_builder *b, uint64_t from, uint64_t to)
 {
 	if (from >= to || to > b->in->num_samples) {
 		log_error(b->log,
@@ -70,7 +70,7 @@ static int take_range(struct builder *b, uint64_t from, uint64_t to)
 	return 0;
 }
 
-static int take_list(struct builder *b)
+static int take_list(struct selection_builder *b)
 {
 	struct subset *list = NULL;
 	cleanup_free char *text = NULL;
@@ -88,7 +88,7 @@ static int take_list(struct builder *b)
 	return r;
 }
 
-static int take_subset(struct builder *b)
+static int take_subset(struct selection_builder *b)
 {
 	uint64_t from, to;
 
@@ -102,7 +102,7 @@ static int take_subset(struct builder *b)
 /* --- conditions and keys ------------------------------------------------- */
 
 /* Lists the numbers, if a formula gave them so far. */
-static int list_numbers(struct builder *b)
+static int list_numbers(struct selection_builder *b)
 {
 	struct selection *s = b->s;
 
@@ -116,7 +116,7 @@ static int list_numbers(struct builder *b)
 	return 0;
 }
 
-struct filter {
+struct selection_filter {
 	const struct where *where;
 	bool *holds; /* by number */
 };
@@ -125,13 +125,13 @@ struct filter {
 static int note_holds(void *arg, uint64_t sample,
 		      const struct input_value *values)
 {
-	const struct filter *f = arg;
+	const struct selection_filter *f = arg;
 
 	f->holds[sample] = !values || where_holds(f->where, values);
 	return 0;
 }
 
-static int run_filter(struct builder *b, struct filter *f)
+static int run_filter(struct selection_builder *b, struct selection_filter *f)
 {
 	cleanup_free bool *wanted =
 		calloc(b->in->num_fields + 1, sizeof(*wanted));
@@ -153,10 +153,10 @@ static int run_filter(struct builder *b, struct filter *f)
 	return r;
 }
 
-static int take_where(struct builder *b)
+static int take_where(struct selection_builder *b)
 {
 	struct where *where = NULL;
-	struct filter f = { 0 };
+	struct selection_filter f = { 0 };
 	int r;
 
 	if (!b->options->where)
@@ -185,7 +185,7 @@ struct keyed {
 };
 
 struct keys {
-	const struct builder *b;
+	const struct selection_builder *b;
 	size_t field;
 	enum input_type type;
 	char **texts; /* sorted; a text's key is its index */
@@ -230,7 +230,7 @@ static int compare_keyed(const void *a, const void *b)
 		 : (x->position > y->position) - (x->position < y->position);
 }
 
-static int find_field(const struct builder *b, const char *option,
+static int find_field(const struct selection_builder *b, const char *option,
 		      const char *name, size_t *out)
 {
 	char advice[INPUT_ADVICE_SIZE];
@@ -254,7 +254,7 @@ static int find_field(const struct builder *b, const char *option,
 	return -EINVAL;
 }
 
-static int read_keys(const struct builder *b, struct keys *k)
+static int read_keys(const struct selection_builder *b, struct keys *k)
 {
 	cleanup_free bool *wanted =
 		calloc(b->in->num_fields + 1, sizeof(*wanted));
@@ -274,8 +274,8 @@ static int read_keys(const struct builder *b, struct keys *k)
 }
 
 /* Sets *out to the chosen samples by key, then by position. */
-static int sort_samples(struct builder *b, const char *option, const char *name,
-			struct keyed **out)
+static int sort_samples(struct selection_builder *b, const char *option,
+			const char *name, struct keyed **out)
 {
 	struct keys k = { .b = b };
 	struct keyed *sorted = calloc(b->n + 1, sizeof(*sorted));
@@ -302,7 +302,7 @@ static int sort_samples(struct builder *b, const char *option, const char *name,
 	return 0;
 }
 
-static int take_sort(struct builder *b)
+static int take_sort(struct selection_builder *b)
 {
 	cleanup_free struct keyed *sorted = NULL;
 	int r = sort_samples(b, "sort", b->options->sort, &sorted);
@@ -324,7 +324,7 @@ static uint64_t run_at(const struct keyed *sorted, uint64_t n, uint64_t i)
 }
 
 /* Puts the runs in the order of a permutation. */
-static int place_runs(struct builder *b, const struct keyed *sorted)
+static int place_runs(struct selection_builder *b, const struct keyed *sorted)
 {
 	uint64_t key[] = { b->options->seed, rng_key_of_text("cluster") };
 	cleanup_free uint64_t *starts = calloc(b->n + 1, sizeof(*starts));
@@ -346,7 +346,7 @@ static int place_runs(struct builder *b, const struct keyed *sorted)
 	return 0;
 }
 
-static int take_cluster(struct builder *b)
+static int take_cluster(struct selection_builder *b)
 {
 	cleanup_free struct keyed *sorted = NULL;
 	int r = sort_samples(b, "cluster", b->options->cluster, &sorted);
@@ -354,7 +354,7 @@ static int take_cluster(struct builder *b)
 	return r ? r : place_runs(b, sorted);
 }
 
-static int take_order(struct builder *b)
+static int take_order(struct selection_builder *b)
 {
 	uint64_t key[] = { b->options->seed, rng_key_of_text("shuffle") };
 
@@ -371,7 +371,7 @@ static int take_order(struct builder *b)
 
 /* --- the whole ----------------------------------------------------------- */
 
-static void take_shard(struct builder *b)
+static void take_shard(struct selection_builder *b)
 {
 	const struct selection_shard *shard = &b->options->shard;
 	struct selection *s = b->s;
@@ -389,7 +389,7 @@ static void take_shard(struct builder *b)
 int selection_open(struct input *in, const struct selection_options *options,
 		   struct log *log, struct selection *out)
 {
-	struct builder b = { in, options, log, out, in->num_samples };
+	struct selection_builder b = { in, options, log, out, in->num_samples };
 	int r;
 
 	*out = (struct selection){ 0 };

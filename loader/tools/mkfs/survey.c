@@ -46,13 +46,13 @@ int survey_run(struct input *in, const bool *wanted, uint64_t first, uint64_t n,
 
 /* --- texts --------------------------------------------------------------- */
 
-struct text {
+struct survey_text {
 	char *text;
 	UT_hash_handle hh;
 };
 
 struct texts {
-	struct text *set;
+	struct survey_text *set;
 	size_t field;
 	struct log *log;
 };
@@ -69,7 +69,7 @@ static int note_text(void *arg, uint64_t sample,
 	struct texts *t = arg;
 	const struct input_value *v = values ? &values[t->field] : NULL;
 	const char *text;
-	struct text *found;
+	struct survey_text *found;
 
 	(void)sample;
 	if (!v)
@@ -103,7 +103,7 @@ static int compare_texts(const void *a, const void *b)
 /* Moves the texts to *out and frees the set; NULL: frees them, too. */
 static void empty_set(struct texts *t, char **out)
 {
-	struct text *at, *next;
+	struct survey_text *at, *next;
 
 	HASH_ITER(hh, t->set, at, next)
 	{

@@ -44,14 +44,14 @@ struct where {
 	size_t num_clauses;
 };
 
-struct parser {
+struct where_parser {
 	const struct input *in;
 	struct log *log;
 	const char *text;
 	const char *at;
 };
 
-static int refuse(const struct parser *p, const char *expected)
+static int refuse(const struct where_parser *p, const char *expected)
 {
 	log_error(p->log,
 		  "--where=%s: expected %s at byte %zu: for example "
@@ -60,13 +60,13 @@ static int refuse(const struct parser *p, const char *expected)
 	return -EINVAL;
 }
 
-static void skip_blanks(struct parser *p)
+static void skip_blanks(struct where_parser *p)
 {
 	p->at += strspn(p->at, " \t\n");
 }
 
 /* Takes `word` if it comes next and ends there. */
-static bool take_word(struct parser *p, const char *word)
+static bool take_word(struct where_parser *p, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -78,7 +78,7 @@ static bool take_word(struct parser *p, const char *word)
 }
 
 /* Takes a name or value: "quoted", with \ before quotes, or up to a mark. */
-static int take_text(struct parser *p, const char *marks, char **out,
+static int take_text(struct where_parser *p, const char *marks, char **out,
 		     bool *is_quoted)
 {
 	bool quoted;
@@ -104,7 +104,8 @@ static int take_text(struct parser *p, const char *marks, char **out,
 	return !quoted && to == *out ? refuse(p, "a name or a value") : 0;
 }
 
-static int find_field(const struct parser *p, const char *name, size_t *out)
+static int find_field(const struct where_parser *p, const char *name,
+		      size_t *out)
 {
 	char advice[INPUT_ADVICE_SIZE];
 
@@ -119,7 +120,7 @@ static int find_field(const struct parser *p, const char *name, size_t *out)
 	return -EINVAL;
 }
 
-static int take_field(struct parser *p, struct clause *c)
+static int take_field(struct where_parser *p, struct clause *c)
 {
 	cleanup_free char *name = NULL;
 	bool quoted;
@@ -138,7 +139,8 @@ static int take_field(struct parser *p, struct clause *c)
 	return -EINVAL;
 }
 
-static int take_comparison(struct parser *p, struct clause *c, bool *is_list)
+static int take_comparison(struct where_parser *p, struct clause *c,
+			   bool *is_list)
 {
 	*is_list = true;
 	if (take_word(p, "in"))
@@ -174,8 +176,9 @@ static bool find_class(const struct input_field *f, const char *name,
 }
 
 /* A value in double quotes is a name, if classes have names. */
-static int parse_integer(const struct parser *p, const struct input_field *f,
-			 struct operand *o, bool *found)
+static int parse_integer(const struct where_parser *p,
+			 const struct input_field *f, struct operand *o,
+			 bool *found)
 {
 	int64_t class = -1;
 	bool is_class = find_class(f, o->text, &class), is_number;
@@ -201,7 +204,7 @@ static int parse_integer(const struct parser *p, const struct input_field *f,
 	return 0;
 }
 
-static int parse_operand(const struct parser *p, const struct clause *c,
+static int parse_operand(const struct where_parser *p, const struct clause *c,
 			 struct operand *o)
 {
 	const struct input_field *f = &p->in->fields[c->field];
@@ -227,7 +230,7 @@ static int parse_operand(const struct parser *p, const struct clause *c,
 	return -EINVAL;
 }
 
-static int take_operand(struct parser *p, struct clause *c)
+static int take_operand(struct where_parser *p, struct clause *c)
 {
 	struct operand *o;
 	void *more = reallocarray(c->operands, c->num_operands + 1,
@@ -245,7 +248,7 @@ static int take_operand(struct parser *p, struct clause *c)
 	return r ? r : parse_operand(p, c, o);
 }
 
-static int take_clause(struct parser *p, struct clause *c)
+static int take_clause(struct where_parser *p, struct clause *c)
 {
 	bool is_list;
 	int r = take_field(p, c);
@@ -258,7 +261,7 @@ static int take_clause(struct parser *p, struct clause *c)
 	return r;
 }
 
-static int take_clauses(struct parser *p, struct where *w)
+static int take_clauses(struct where_parser *p, struct where *w)
 {
 	int r;
 
@@ -280,7 +283,7 @@ static int take_clauses(struct parser *p, struct where *w)
 int where_parse(const char *text, const struct input *in, struct log *log,
 		struct where **out)
 {
-	struct parser p = { in, log, text, text };
+	struct where_parser p = { in, log, text, text };
 	struct where *w = calloc(1, sizeof(*w));
 	int r;
 

@@ -15,7 +15,7 @@
 /* Words of 8 bytes: the head of a block, and a column. */
 enum { HEAD = 3, COLUMN = 4, COLUMNS_MAX = 1 << 16 };
 
-struct column {
+struct block_column {
 	uint64_t kind, index, data, size;
 };
 
@@ -87,15 +87,15 @@ const void *block_bytes(const struct block *b, uint64_t *size)
 }
 
 /* Column 0 has the errors. */
-static struct column column_at(const struct block *b, uint64_t i)
+static struct block_column column_at(const struct block *b, uint64_t i)
 {
 	const uint8_t *at = b->bytes + 8 * (HEAD + COLUMN * i);
 
-	return (struct column){ load64(at), load64(at + 8), load64(at + 16),
-				load64(at + 24) };
+	return (struct block_column){ load64(at), load64(at + 8),
+				      load64(at + 16), load64(at + 24) };
 }
 
-static bool are_offsets(const struct block *b, const struct column *c)
+static bool are_offsets(const struct block *b, const struct block_column *c)
 {
 	uint64_t words = b->rows + 1;
 
@@ -105,8 +105,8 @@ static bool are_offsets(const struct block *b, const struct column *c)
 	       range_ok(c->data, c->size, b->size);
 }
 
-static int bytes_of(const struct block *b, const struct column *c, uint64_t row,
-		    struct block_value *out)
+static int bytes_of(const struct block *b, const struct block_column *c,
+		    uint64_t row, struct block_value *out)
 {
 	const uint8_t *at = b->bytes + c->index + 8 * row;
 	uint64_t begin, end;
@@ -122,7 +122,7 @@ static int bytes_of(const struct block *b, const struct column *c, uint64_t row,
 	return 0;
 }
 
-static int pixels_of(const struct block *b, const struct column *c,
+static int pixels_of(const struct block *b, const struct block_column *c,
 		     uint64_t row, struct block_value *out)
 {
 	const uint8_t *at;
@@ -146,7 +146,7 @@ static int pixels_of(const struct block *b, const struct column *c,
 	return 0;
 }
 
-static int number_of(const struct block *b, const struct column *c,
+static int number_of(const struct block *b, const struct block_column *c,
 		     uint64_t row, struct block_value *out)
 {
 	const uint8_t *at = b->bytes + c->data + 8 * row;
@@ -163,7 +163,7 @@ static int number_of(const struct block *b, const struct column *c,
 int block_value(const struct block *b, uint64_t column, uint64_t row,
 		struct block_value *out)
 {
-	struct column c;
+	struct block_column c;
 
 	if (column >= b->columns || row >= b->rows)
 		return -EBADMSG;
@@ -183,7 +183,7 @@ int block_value(const struct block *b, uint64_t column, uint64_t row,
 
 bool block_refuses(const struct block *b, uint64_t row, char *why, size_t size)
 {
-	const struct column errors = column_at(b, 0);
+	const struct block_column errors = column_at(b, 0);
 	struct block_value text = { 0 };
 
 	if (row >= b->rows || errors.kind != BLOCK_BYTES ||

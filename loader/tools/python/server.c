@@ -149,13 +149,13 @@ int server_ask(struct server *s, unsigned lane, const json_t *request, int fd,
 }
 
 /* An answer as it came. */
-struct answer {
+struct server_answer {
 	json_t *json;
 	int fds[SERVER_LANES_MAX];
 	unsigned num_fds;
 };
 
-static void take_fds(struct msghdr *m, struct answer *a)
+static void take_fds(struct msghdr *m, struct server_answer *a)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -166,7 +166,7 @@ static void take_fds(struct msghdr *m, struct answer *a)
 	}
 }
 
-static void answer_fini(struct answer *a)
+static void answer_fini(struct server_answer *a)
 {
 	while (a->num_fds)
 		close(a->fds[--a->num_fds]);
@@ -174,7 +174,7 @@ static void answer_fini(struct answer *a)
 	a->json = NULL;
 }
 
-static int receive(struct server *s, unsigned lane, struct answer *a,
+static int receive(struct server *s, unsigned lane, struct server_answer *a,
 		   char why[SERVER_WHY_SIZE])
 {
 	union {
@@ -192,7 +192,7 @@ static int receive(struct server *s, unsigned lane, struct answer *a,
 	const char *error;
 	ssize_t n;
 
-	*a = (struct answer){ 0 };
+	*a = (struct server_answer){ 0 };
 	if (lane >= s->num_lanes)
 		return refuse(why, -EPIPE, "Python has ended");
 	do
@@ -218,7 +218,7 @@ static bool is_sealed(int fd)
 int server_answer(struct server *s, unsigned lane, int *fd,
 		  char why[SERVER_WHY_SIZE])
 {
-	struct answer a;
+	struct server_answer a;
 	int r = receive(s, lane, &a, why);
 
 	if (!r && (a.num_fds != 1 || !is_sealed(a.fds[0])))
@@ -234,7 +234,7 @@ int server_add_lanes(struct server *s, unsigned wanted,
 {
 	unsigned more = (unsigned)min_u64(wanted, SERVER_LANES_MAX) - 1;
 	json_t *request = json_pack("{s:i}", "lanes", (int)more);
-	struct answer a = { 0 };
+	struct server_answer a = { 0 };
 	int r = server_ask(s, 0, request, -1, why);
 
 	json_decref(request);

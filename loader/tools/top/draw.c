@@ -23,7 +23,7 @@ enum {
 
 enum { GOES = 5 };
 
-struct canvas {
+struct draw_canvas {
 	FILE *out;
 	const struct top_look *look;
 	unsigned width; /* characters of a line, at most */
@@ -34,7 +34,7 @@ struct canvas {
 
 /* --- lines and numbers --- */
 
-static void put_text(struct canvas *c, const char *style, const char *text)
+static void put_text(struct draw_canvas *c, const char *style, const char *text)
 {
 	if (!c->left)
 		return;
@@ -46,7 +46,7 @@ static void put_text(struct canvas *c, const char *style, const char *text)
 }
 
 __attribute__((format(printf, 2, 3))) static void
-put_line(struct canvas *c, const char *format, ...)
+put_line(struct draw_canvas *c, const char *format, ...)
 {
 	char line[LINE_SIZE];
 	va_list args;
@@ -59,7 +59,7 @@ put_line(struct canvas *c, const char *format, ...)
 
 /* Prints a line of the head. If it is too wide, its last facts are missing,
    because the beginning of a number looks like another number. */
-static void put_whole_facts(struct canvas *c, char *line)
+static void put_whole_facts(struct draw_canvas *c, char *line)
 {
 	while (strlen(line) > c->width) {
 		char *comma = strrchr(line, ',');
@@ -72,7 +72,7 @@ static void put_whole_facts(struct canvas *c, char *line)
 }
 
 /* A line of the head: all of `facts`, or "-" without rates. */
-static void put_facts(struct canvas *c, const char *label,
+static void put_facts(struct draw_canvas *c, const char *label,
 		      const struct fact *facts, const void *thing,
 		      bool is_known)
 {
@@ -113,7 +113,7 @@ static const char *draw_bar(double fill, int inner, char out[CELL_SIZE])
 /* --- what the daemon does --- */
 
 /* Cuts a path at its beginning: the end identifies the mount. */
-static void put_title(struct canvas *c, const struct top_view *v)
+static void put_title(struct draw_canvas *c, const struct top_view *v)
 {
 	char rest[LINE_SIZE], mount[LINE_SIZE], up[CELL_SIZE], every[CELL_SIZE];
 	const struct top_reading *r = v->now;
@@ -141,12 +141,12 @@ static bool has_own_cache(const struct top_view *v)
 	return !strcmp(v->now->mode, "process");
 }
 
-static void put_batches(struct canvas *c, const struct top_view *v)
+static void put_batches(struct draw_canvas *c, const struct top_view *v)
 {
 	put_facts(c, "batches  ", top_delivery_facts, v, v->has_rates);
 }
 
-static void put_values(struct canvas *c, const struct top_view *v)
+static void put_values(struct draw_canvas *c, const struct top_view *v)
 {
 	if (!v->now->is_whole)
 		put_line(
@@ -160,14 +160,14 @@ static void put_values(struct canvas *c, const struct top_view *v)
 			"cache    the page cache of the kernel, which has no statistics");
 }
 
-static void put_reads(struct canvas *c, const struct top_view *v)
+static void put_reads(struct draw_canvas *c, const struct top_view *v)
 {
 	if (v->now->is_whole && has_own_cache(v))
 		put_facts(c, "disk     ", top_disk_facts, v, v->has_rates);
 }
 
 /* A line for each of the first datasets behind URLs. */
-static void put_networks(struct canvas *c, const struct top_view *v)
+static void put_networks(struct draw_canvas *c, const struct top_view *v)
 {
 	size_t n = min_u64(v->num_networks, NETWORKS_MAX);
 
@@ -212,7 +212,7 @@ static uint64_t print_uses(const struct top_reading *r, char line[LINE_SIZE])
 	return sum;
 }
 
-static void put_budget(struct canvas *c, const struct top_view *v)
+static void put_budget(struct draw_canvas *c, const struct top_view *v)
 {
 	char fill[CELL_SIZE], line[LINE_SIZE], whole[2 * LINE_SIZE];
 	char used[FACT_NUMBER_SIZE], limit[FACT_NUMBER_SIZE];
@@ -229,9 +229,9 @@ static void put_budget(struct canvas *c, const struct top_view *v)
 }
 
 /* Prints the first lines of the head, as many as the height permits. */
-static void put_head(struct canvas *c, const struct top_view *v)
+static void put_head(struct draw_canvas *c, const struct top_view *v)
 {
-	static void (*const lines[])(struct canvas *,
+	static void (*const lines[])(struct draw_canvas *,
 				     const struct top_view *) = {
 		put_title, put_batches,	 put_values,
 		put_reads, put_networks, put_budget,
@@ -303,7 +303,7 @@ static int take_up_to(int *spare, int most)
 
 /* Drops columns until the line fits. Then widens the sentence, the names and
    the bars, in this order. */
-static void lay_out(struct canvas *c, const struct top_view *v)
+static void lay_out(struct draw_canvas *c, const struct top_view *v)
 {
 	int *w = c->widths, spare;
 
@@ -337,7 +337,7 @@ static void trim_line(char *line, int n)
 		line[--n] = '\0';
 }
 
-static void put_titles(struct canvas *c)
+static void put_titles(struct draw_canvas *c)
 {
 	char line[LINE_SIZE];
 	int n = 0;
@@ -392,7 +392,7 @@ static void draw_cell(const struct fact *column, const struct top_row *row,
 		fact_cell(column, row, out, CELL_SIZE);
 }
 
-static void put_row(struct canvas *c, const struct top_view *v,
+static void put_row(struct draw_canvas *c, const struct top_view *v,
 		    const struct top_job_view *job,
 		    const struct top_rank_view *rank)
 {
@@ -418,8 +418,8 @@ static void put_row(struct canvas *c, const struct top_view *v,
 }
 
 /* Prints at most `lines` rows, from row `first` on. */
-static void put_rows(struct canvas *c, const struct top_view *v, size_t first,
-		     size_t lines)
+static void put_rows(struct draw_canvas *c, const struct top_view *v,
+		     size_t first, size_t lines)
 {
 	size_t at = 0, end = first + lines;
 
@@ -438,7 +438,8 @@ static void put_rows(struct canvas *c, const struct top_view *v, size_t first,
 	}
 }
 
-static void put_keys(struct canvas *c, size_t first, size_t seen, size_t rows)
+static void put_keys(struct draw_canvas *c, size_t first, size_t seen,
+		     size_t rows)
 {
 	enum top_sort by = c->look->sort;
 	char part[CELL_SIZE] = "";
@@ -457,7 +458,7 @@ static void put_keys(struct canvas *c, size_t first, size_t seen, size_t rows)
 size_t top_draw(const struct top_view *view, const struct top_look *look,
 		FILE *out)
 {
-	struct canvas c = {
+	struct draw_canvas c = {
 		.out = out,
 		.look = look,
 		.width = look->width && look->width < LINE_SIZE - 1

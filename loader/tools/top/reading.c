@@ -24,14 +24,14 @@ enum { TEXT_MAX = 8 << 20, KEY_SIZE = 32 };
 enum kind { COUNT, REAL };
 
 /* A number of the statistics, and the member that receives it. */
-struct row {
+struct reading_row {
 	const char *path; /* in an object, with dots */
 	enum kind kind;
 	size_t at;
 };
 
 #define OF(member) offsetof(struct top_reading, member)
-static const struct row totals[] = {
+static const struct reading_row totals[] = {
 	{ "uptime_s", COUNT, OF(uptime_s) },
 	{ "cache.limit", COUNT, OF(limit) },
 	{ "cache.used", COUNT, OF(used) },
@@ -62,7 +62,7 @@ static const struct row totals[] = {
 #undef OF
 
 #define OF(member) offsetof(struct top_job, member)
-static const struct row of_job[] = {
+static const struct reading_row of_job[] = {
 	{ "batches", COUNT, OF(batches) },
 	{ "stalled", COUNT, OF(stalled) },
 	{ "bytes", COUNT, OF(bytes) },
@@ -72,7 +72,7 @@ static const struct row of_job[] = {
 #undef OF
 
 #define OF(member) offsetof(struct top_rank, member)
-static const struct row of_rank[] = {
+static const struct reading_row of_rank[] = {
 	{ "rank", COUNT, OF(rank) },
 	{ "world_size", COUNT, OF(world_size) },
 	{ "loaders", COUNT, OF(loaders) },
@@ -100,7 +100,7 @@ static const struct row of_rank[] = {
 #undef OF
 
 #define OF(member) offsetof(struct top_network, member)
-static const struct row of_network[] = {
+static const struct reading_row of_network[] = {
 	{ "rate", COUNT, OF(rate) },
 	{ "payload_bytes", COUNT, OF(payload_bytes) },
 	{ "latency_s", REAL, OF(latency_s) },
@@ -159,7 +159,8 @@ static json_t *find_value(json_t *object, const char *path)
 }
 
 /* A number that is missing, as from a daemon of another version, stays 0. */
-static int take_number(json_t *value, const struct row *row, void *thing)
+static int take_number(json_t *value, const struct reading_row *row,
+		       void *thing)
 {
 	void *to = (char *)thing + row->at;
 	double real = json_number_value(value);
@@ -179,8 +180,8 @@ static int take_number(json_t *value, const struct row *row, void *thing)
 	return 0;
 }
 
-static int take_numbers(json_t *object, const struct row *rows, size_t n,
-			void *thing, char why[TOP_WHY_SIZE])
+static int take_numbers(json_t *object, const struct reading_row *rows,
+			size_t n, void *thing, char why[TOP_WHY_SIZE])
 {
 	for (size_t i = 0; i < n; i++) {
 		if (!take_number(find_value(object, rows[i].path), &rows[i],

@@ -358,13 +358,13 @@ int top_view_make(const struct top_reading *before,
 
 /* --- words --- */
 
-struct words {
+struct view_words {
 	const char *name;
 	const char *in_full;
 	const char *in_short;
 };
 
-static const struct words words[TOP_VERDICTS] = {
+static const struct view_words words[TOP_VERDICTS] = {
 	[TOP_NOT_DATA] = { "not_data", "data is not the bottleneck",
 			   "not data" },
 	[TOP_WAITS] = { "waits", "waits for", "" },
@@ -384,7 +384,7 @@ const char *top_verdict_name(enum top_verdict verdict)
 void top_describe_job(const struct top_job_view *job, bool in_full,
 		      char out[TOP_SENTENCE_SIZE])
 {
-	const struct words *w = &words[job->verdict];
+	const struct view_words *w = &words[job->verdict];
 	const char *stage = top_stage_name(job->worst.stage);
 
 	if (job->verdict != TOP_WAITS)
@@ -402,7 +402,7 @@ void top_describe_job(const struct top_job_view *job, bool in_full,
 void top_describe_rank(const struct top_rank_view *rank, bool in_full,
 		       char out[TOP_SENTENCE_SIZE])
 {
-	const struct words *w = &words[TOP_IDLE];
+	const struct view_words *w = &words[TOP_IDLE];
 
 	*out = '\0';
 	if (!rank->now->loaders)

@@ -13,14 +13,14 @@
 
 enum { TEXT_SIZE = 768 };
 
-struct parser {
+struct option_parser {
 	const struct option_set *set;
 	struct log *log;
 	char **next; /* argument; NULL ends them */
 };
 
 /* An option that was found: a row, and the address of its member. */
-struct found {
+struct option_found {
 	const struct option_row *row;
 	char *member;
 };
@@ -28,18 +28,19 @@ struct found {
 /* --- rows --- */
 
 /* Option `i` of all groups. A row of NULL is past the end. */
-static struct found option_at(const struct option_set *set, size_t i)
+static struct option_found option_at(const struct option_set *set, size_t i)
 {
 	for (size_t g = 0; g < ARRAY_LEN(set->groups); g++) {
 		const struct option_group *group = &set->groups[g];
 
 		if (i < group->num_rows)
-			return (struct found){ &group->rows[i],
-					       (char *)group->members +
-						       group->rows[i].offset };
+			return (struct option_found){
+				&group->rows[i],
+				(char *)group->members + group->rows[i].offset
+			};
 		i -= group->num_rows;
 	}
-	return (struct found){ NULL, NULL };
+	return (struct option_found){ NULL, NULL };
 }
 
 static bool takes_value(const struct option_row *row)
@@ -97,7 +98,7 @@ int option_refuse(const struct option_set *set, struct log *log,
 }
 
 /* NULL: a value is missing. */
-static int refuse_value(struct parser *p, const struct option_row *row,
+static int refuse_value(struct option_parser *p, const struct option_row *row,
 			const char *text)
 {
 	char expected[TYPED_EXPECTED_SIZE];
@@ -142,7 +143,8 @@ static bool parse_value(const struct option_row *row, const char *text,
 }
 
 /* Sets the member of an option. NULL: the value is the next argument. */
-static int set_option(struct parser *p, struct found o, const char *text)
+static int set_option(struct option_parser *p, struct option_found o,
+		      const char *text)
 {
 	if (!takes_value(o.row) && text)
 		return refuse_value(p, o.row, text);
@@ -184,10 +186,10 @@ static const struct other_word other_options[] = {
 };
 
 /* Finds an option by its whole name. */
-static struct found find_name(const struct parser *p, const char *name,
-			      size_t n)
+static struct option_found find_name(const struct option_parser *p,
+				     const char *name, size_t n)
 {
-	struct found o;
+	struct option_found o;
 
 	for (size_t i = 0; (o = option_at(p->set, i)).row; i++) {
 		if (is_name(o.row, name, n))
@@ -196,7 +198,7 @@ static struct found find_name(const struct parser *p, const char *name,
 	return o;
 }
 
-static void suggest_option(const struct parser *p, struct suggestion *s)
+static void suggest_option(const struct option_parser *p, struct suggestion *s)
 {
 	for (const struct other_word *o = other_options; o->theirs; o++) {
 		const struct other_word row[] = { *o, { NULL, NULL } };
@@ -207,12 +209,13 @@ static void suggest_option(const struct parser *p, struct suggestion *s)
 	}
 }
 
-static int refuse_option(struct parser *p, const char *argument, size_t size)
+static int refuse_option(struct option_parser *p, const char *argument,
+			 size_t size)
 {
 	struct suggestion s = { argument, size, NULL, 0 };
 	struct suggestion own = { argument + 2, size - 2, NULL, 0 };
 	char meant[SUGGEST_TEXT_SIZE], name[SUGGEST_TEXT_SIZE];
-	struct found o;
+	struct option_found o;
 
 	suggest_option(p, &s);
 	for (size_t i = 0; size > 3 && (o = option_at(p->set, i)).row; i++) {
@@ -229,7 +232,8 @@ static int refuse_option(struct parser *p, const char *argument, size_t size)
 
 /* Returns whether another program has this option. Then the table has a better
    suggestion than an option with the same beginning. */
-static bool is_foreign(const struct parser *p, const char *argument, size_t n)
+static bool is_foreign(const struct option_parser *p, const char *argument,
+		       size_t n)
 {
 	struct suggestion s = { argument, n, NULL, 0 };
 
@@ -241,12 +245,12 @@ static bool is_foreign(const struct parser *p, const char *argument, size_t n)
  * Finds the only option that begins with `n` bytes. -ENOENT: there is none.
  * -EINVAL: there are several, which are logged.
  */
-static int find_beginning(struct parser *p, const char *name, size_t n,
-			  struct found *out)
+static int find_beginning(struct option_parser *p, const char *name, size_t n,
+			  struct option_found *out)
 {
 	char list[TEXT_SIZE / 2] = "";
 	size_t used = 0, num = 0;
-	struct found o;
+	struct option_found o;
 
 	for (size_t i = 0; n && (o = option_at(p->set, i)).row; i++) {
 		if (!o.row->help || strncmp(o.row->name, name, n) != 0)
@@ -264,11 +268,11 @@ static int find_beginning(struct parser *p, const char *name, size_t n,
 	return num ? 0 : -ENOENT;
 }
 
-static int parse_long(struct parser *p, const char *argument)
+static int parse_long(struct option_parser *p, const char *argument)
 {
 	const char *name = argument + 2, *end = strchr(name, '=');
 	size_t n = end ? (size_t)(end - name) : strlen(name);
-	struct found o = find_name(p, name, n);
+	struct option_found o = find_name(p, name, n);
 	int r = -ENOENT;
 
 	if (o.row)
@@ -280,9 +284,10 @@ static int parse_long(struct parser *p, const char *argument)
 	return r ? r : set_option(p, o, end ? end + 1 : NULL);
 }
 
-static struct found find_letter(const struct parser *p, char letter)
+static struct option_found find_letter(const struct option_parser *p,
+				       char letter)
 {
-	struct found o;
+	struct option_found o;
 
 	for (size_t i = 0; (o = option_at(p->set, i)).row; i++) {
 		if (o.row->letter == letter)
@@ -292,11 +297,11 @@ static struct found find_letter(const struct parser *p, char letter)
 }
 
 /* "-a", "-avalue", or "-ab" where a is a flag. */
-static int parse_letters(struct parser *p, const char *argument)
+static int parse_letters(struct option_parser *p, const char *argument)
 {
 	for (const char *at = argument + 1; *at; at++) {
 		const char letter[] = { '-', *at, '\0' };
-		struct found o = find_letter(p, *at);
+		struct option_found o = find_letter(p, *at);
 		int r;
 
 		if (!o.row)
@@ -313,7 +318,7 @@ static int parse_letters(struct parser *p, const char *argument)
 int option_parse(const struct option_set *set, char **argv, struct log *log,
 		 int *operands)
 {
-	struct parser p = { set, log, argv };
+	struct option_parser p = { set, log, argv };
 	bool only_operands = false;
 	int n = 0, r = 0;
 
@@ -339,7 +344,7 @@ int option_parse(const struct option_set *set, char **argv, struct log *log,
 
 void option_help(const struct option_set *set, FILE *out)
 {
-	struct found o;
+	struct option_found o;
 
 	for (size_t i = 0; (o = option_at(set, i)).row; i++) {
 		const struct option_row *row = o.row;
@@ -357,7 +362,7 @@ void option_help(const struct option_set *set, FILE *out)
 
 void option_list(const struct option_set *set, FILE *out)
 {
-	struct found o;
+	struct option_found o;
 
 	for (size_t i = 0; (o = option_at(set, i)).row; i++) {
 		if (o.row->help)
@@ -368,7 +373,7 @@ void option_list(const struct option_set *set, FILE *out)
 void option_describe(const struct option_set *set, const char *command,
 		     FILE *out)
 {
-	struct found o;
+	struct option_found o;
 
 	for (size_t i = 0; (o = option_at(set, i)).row; i++) {
 		const struct option_row *row = o.row;

@@ -59,7 +59,7 @@ static const char bootstrap[] =
 	"    os.kill(os.getpid(), signal.SIGINT)\n";
 
 /* An interpreter with its arguments; `fd` has those of the module. */
-struct command {
+struct python_command {
 	char path[PATH_MAX];
 	const char *argv[5];
 	char number[NUMBER_SIZE];
@@ -97,7 +97,7 @@ static int find_interpreter(const struct python_run *run, char path[PATH_MAX])
 }
 
 /* Logs that the interpreter did not start. */
-static int refuse(const struct python_run *run, const struct command *c,
+static int refuse(const struct python_run *run, const struct python_command *c,
 		  int error)
 {
 	log_error(run->log, "%s needs Python: %s: %s", run->need, c->path,
@@ -162,7 +162,7 @@ static int write_arguments(const struct python_run *run, int fd)
 }
 
 /* The caller ends the command, also after a failure. */
-static int prepare(const struct python_run *run, struct command *c)
+static int prepare(const struct python_run *run, struct python_command *c)
 {
 	int r = find_interpreter(run, c->path);
 
@@ -181,7 +181,7 @@ static int prepare(const struct python_run *run, struct command *c)
 	return r ? failed(run, r) : 0;
 }
 
-static void end_command(struct command *c)
+static void end_command(struct python_command *c)
 {
 	if (c->fd >= 0)
 		close(c->fd);
@@ -189,7 +189,7 @@ static void end_command(struct command *c)
 
 int python_exec(const struct python_run *run)
 {
-	struct command c;
+	struct python_command c;
 	int r = prepare(run, &c);
 
 	if (!r) {
@@ -205,7 +205,7 @@ int python_exec(const struct python_run *run)
 
 /* Starts the interpreter with `out` as its standard output. Returns 0 or an
    errno. */
-static int spawn(const struct command *c, int out, pid_t *pid)
+static int spawn(const struct python_command *c, int out, pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;
 	int r = posix_spawn_file_actions_init(&actions);
@@ -222,7 +222,7 @@ static int spawn(const struct command *c, int out, pid_t *pid)
 
 static int start(const struct python_run *run, int out, pid_t *pid)
 {
-	struct command c;
+	struct python_command c;
 	int r = prepare(run, &c), error;
 
 	if (!r) {
@@ -235,7 +235,7 @@ static int start(const struct python_run *run, int out, pid_t *pid)
 
 /* Starts the interpreter with `fd` as PYTHON_SERVE_FD. Returns 0 or an
    errno. */
-static int spawn_server(const struct command *c, int fd, pid_t *pid)
+static int spawn_server(const struct python_command *c, int fd, pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -255,7 +255,7 @@ static int spawn_server(const struct command *c, int fd, pid_t *pid)
 }
 
 /* Keeps the descriptor of the arguments from being that of the server. */
-static int move_up(struct command *c)
+static int move_up(struct python_command *c)
 {
 	int up = fcntl(c->fd, F_DUPFD, PYTHON_SERVE_FD + 1);
 
@@ -269,7 +269,7 @@ static int move_up(struct command *c)
 
 int python_serve(const struct python_run *run, int fd, pid_t *pid)
 {
-	struct command c;
+	struct python_command c;
 	int r = prepare(run, &c), error;
 
 	if (!r) {

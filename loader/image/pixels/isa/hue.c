@@ -7,7 +7,7 @@
 enum { LOT = 32 };
 
 /* Some pixels, by channel, and what they are as HSV. */
-struct lot {
+struct hue_lot {
 	int32_t r[LOT];
 	int32_t g[LOT];
 	int32_t b[LOT];
@@ -31,7 +31,7 @@ static inline int32_t smaller(int32_t a, int32_t b)
  * that is rounded elsewhere gives another hue. A hue is `base` more or less the
  * share of the middle value, in sixths of a turn.
  */
-static void split(struct lot *lot)
+static void split(struct hue_lot *lot)
 {
 	for (size_t i = 0; i < LOT; i++) {
 		int32_t r = lot->r[i], g = lot->g[i], b = lot->b[i];
@@ -73,7 +73,7 @@ static inline int32_t chosen(int32_t sixth, int32_t full_in, int32_t mid_in,
 	return (full & is_full) | (mid & is_mid) | (low & ~(is_full | is_mid));
 }
 
-static void join(struct lot *lot, uint8_t by)
+static void join(struct hue_lot *lot, uint8_t by)
 {
 	for (size_t i = 0; i < LOT; i++) {
 		int32_t hue = (lot->hue[i] + by) & 255, v = lot->value[i];
@@ -91,7 +91,7 @@ static void join(struct lot *lot, uint8_t by)
 	}
 }
 
-static void load(const uint8_t *p, struct lot *lot)
+static void load(const uint8_t *p, struct hue_lot *lot)
 {
 	for (size_t i = 0; i < LOT; i++) {
 		lot->r[i] = p[3 * i];
@@ -100,7 +100,7 @@ static void load(const uint8_t *p, struct lot *lot)
 	}
 }
 
-static void store(const struct lot *lot, uint8_t *p)
+static void store(const struct hue_lot *lot, uint8_t *p)
 {
 	for (size_t i = 0; i < LOT; i++) {
 		p[3 * i] = (uint8_t)lot->r[i];
@@ -111,7 +111,7 @@ static void store(const struct lot *lot, uint8_t *p)
 
 static void turn_lot(uint8_t *p, uint8_t by)
 {
-	struct lot lot;
+	struct hue_lot lot;
 
 	load(p, &lot);
 	split(&lot);

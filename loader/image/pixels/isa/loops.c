@@ -33,11 +33,11 @@ static void blend_bytes(uint8_t *restrict bytes, const uint8_t *restrict base,
 }
 
 /* Planes of LOT pixels. */
-struct lot {
+struct loops_lot {
 	uint8_t of[3][LOT];
 };
 
-static inline void lot_load(struct lot *lot, const uint8_t *p)
+static inline void lot_load(struct loops_lot *lot, const uint8_t *p)
 {
 	for (size_t i = 0; i < LOT; i += BYTE16) {
 		byte16 r, g, b;
@@ -49,7 +49,7 @@ static inline void lot_load(struct lot *lot, const uint8_t *p)
 	}
 }
 
-static inline void lot_store(const struct lot *lot, uint8_t *p)
+static inline void lot_store(const struct loops_lot *lot, uint8_t *p)
 {
 	for (size_t i = 0; i < LOT; i += BYTE16)
 		byte16_store_rgb(p + 3 * i, byte16_load(lot->of[0] + i),
@@ -64,7 +64,7 @@ static inline unsigned gray_of(unsigned r, unsigned g, unsigned b)
 
 static void blend_gray_lot(uint8_t *p, float factor)
 {
-	struct lot lot;
+	struct loops_lot lot;
 
 	lot_load(&lot, p);
 	for (size_t i = 0; i < LOT; i++) {
@@ -92,7 +92,7 @@ static void blend_gray(uint8_t *pixels, size_t count, float factor)
 
 static uint32_t gray_sum_lot(const uint8_t *p)
 {
-	struct lot lot;
+	struct loops_lot lot;
 	uint32_t sum = 0;
 
 	lot_load(&lot, p);
@@ -337,7 +337,7 @@ static inline uint32_t level_of(uint8_t r, uint8_t g, uint8_t b)
 
 static uint32_t level_sum_lot(const uint8_t *p)
 {
-	struct lot lot;
+	struct loops_lot lot;
 	uint32_t sum = 0;
 
 	lot_load(&lot, p);

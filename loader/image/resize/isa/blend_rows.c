@@ -132,7 +132,7 @@ INLINE void look_up(const uint8_t *in, const struct places *p, shorts *left,
 #endif
 
 /* How to compute as many values as a vector has. */
-struct step {
+struct blend_rows_step {
 	struct places places;
 	int16_t high[SHORTS];
 	int16_t low[SHORTS];
@@ -142,12 +142,12 @@ static size_t blend_size(const struct axis *x)
 {
 	size_t n = (size_t)x->part.count * CHANNELS;
 
-	return (n + SHORTS - 1) / SHORTS * sizeof(struct step);
+	return (n + SHORTS - 1) / SHORTS * sizeof(struct blend_rows_step);
 }
 
 static void blend_prepare(const struct axis *x, void *prepared)
 {
-	struct step *step = prepared;
+	struct blend_rows_step *step = prepared;
 	size_t n = (size_t)x->part.count * CHANNELS;
 
 	for (size_t value = 0; value < n; value += SHORTS, step++) {
@@ -164,7 +164,7 @@ static void blend_prepare(const struct axis *x, void *prepared)
 
 static void blend_across(const struct rows_across *a)
 {
-	const struct step *step = a->prepared;
+	const struct blend_rows_step *step = a->prepared;
 	size_t n = (size_t)a->x->part.count * CHANNELS;
 	int16_t *out = (int16_t *)a->out;
 	shorts left, right;

@@ -59,7 +59,7 @@ enum {
  * The weights of four taps of two pixels, in pairs of taps for each channel and
  * a spare one. A weight is 256 upper + lower.
  */
-struct step {
+struct signed_rows_step {
 	int16_t upper[2][2 * LANES];
 	int16_t lower[2][2 * LANES];
 };
@@ -72,12 +72,12 @@ static size_t steps_of(const struct axis *x)
 static size_t signed_size(const struct axis *x)
 {
 	return ((size_t)x->part.count + 1) / PIXELS * steps_of(x) *
-	       sizeof(struct step);
+	       sizeof(struct signed_rows_step);
 }
 
 /* One of the two pixels. */
-static void set_step(struct step *step, unsigned pixel, const union weight *w,
-		     uint32_t taps)
+static void set_step(struct signed_rows_step *step, unsigned pixel,
+		     const union weight *w, uint32_t taps)
 {
 	for (uint32_t k = 0; k < STEP; k++) {
 		int32_t pair = k < taps ? w[k].fixed : 0;
@@ -93,7 +93,7 @@ static void set_step(struct step *step, unsigned pixel, const union weight *w,
 
 static void signed_prepare(const struct axis *x, void *prepared)
 {
-	struct step *step = prepared;
+	struct signed_rows_step *step = prepared;
 	uint32_t last = x->part.count - 1;
 
 	for (uint32_t i = 0; i <= last; i += PIXELS) {
@@ -119,7 +119,7 @@ INLINE __m256i pair_taps(__m256i bytes, int k)
 }
 
 INLINE ints across_two(const uint8_t *a, const uint8_t *b,
-		       const struct step *step, size_t steps)
+		       const struct signed_rows_step *step, size_t steps)
 {
 	ints upper = { 0 }, lower = { 0 };
 
@@ -141,7 +141,7 @@ static void signed_across(const struct rows_across *a)
 	const uint32_t *first = a->x->first;
 	uint32_t count = a->x->part.count;
 	size_t steps = steps_of(a->x);
-	const struct step *step = a->prepared;
+	const struct signed_rows_step *step = a->prepared;
 	const uint8_t *in = (const uint8_t *)a->tmp;
 
 	/* Sixteen bytes may be read from anywhere in a row. */

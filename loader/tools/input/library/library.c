@@ -24,7 +24,7 @@
 enum { NEED_SIZE = PATH_MAX + 256 };
 
 /* The samples that are read now, and how. */
-struct reading {
+struct library_reading {
 	struct pass *pass;   /* NULL: nothing is read */
 	struct spool *spool; /* NULL: blocks come from the pass */
 	uint64_t *ids;	     /* ascending, each once; NULL: from `first` on */
@@ -40,10 +40,10 @@ struct library {
 	char *path; /* the first one */
 	json_t *description;
 	json_t *casts; /* descriptions of fields that were converted */
-	struct reading now;
+	struct library_reading now;
 };
 
-struct reader {
+struct library_reader {
 	struct input_reader reader;
 	struct block *block;
 	uint64_t index; /* of the block */
@@ -69,13 +69,13 @@ static bool matches(const struct input_path *path)
 	return true;
 }
 
-static void end_reading(struct reading *r)
+static void end_reading(struct library_reading *r)
 {
 	pass_close(r->pass);
 	spool_close(r->spool);
 	free(r->ids);
 	free(r->column_of);
-	*r = (struct reading){ 0 };
+	*r = (struct library_reading){ 0 };
 }
 
 static void close_library(struct input *in)
@@ -214,7 +214,7 @@ static int compare_ids(const void *a, const void *b)
 
 /* Lists the samples in ascending order, each once. Returns whether that is
    their order. */
-static bool sort_ids(struct reading *r)
+static bool sort_ids(struct library_reading *r)
 {
 	bool ascends = true;
 	uint64_t n = 0;
@@ -235,7 +235,7 @@ static bool sort_ids(struct reading *r)
 static int take_order(struct library *l, const struct input_order *order,
 		      bool *ascends)
 {
-	struct reading *r = &l->now;
+	struct library_reading *r = &l->now;
 	uint64_t i = 0;
 
 	r->count = order->count;
@@ -257,7 +257,7 @@ static int take_order(struct library *l, const struct input_order *order,
 static int open_pass(struct library *l, const bool *wanted)
 {
 	const struct input *in = &l->input;
-	struct reading *r = &l->now;
+	struct library_reading *r = &l->now;
 	cleanup_free uint32_t *columns =
 		calloc(in->num_fields + 1, sizeof(*columns));
 	struct pass_setup setup = {
@@ -296,7 +296,7 @@ static int begin(struct input *in, const bool *wanted,
 		 const struct input_order *order)
 {
 	struct library *l = of(in);
-	struct reading *r = &l->now;
+	struct library_reading *r = &l->now;
 	bool ascends;
 	int e;
 
@@ -315,18 +315,18 @@ static int begin(struct input *in, const bool *wanted,
 
 static int reader_open(struct input *in, struct input_reader **out)
 {
-	return input_reader_new(in, sizeof(struct reader), out);
+	return input_reader_new(in, sizeof(struct library_reader), out);
 }
 
 static void reader_close(struct input_reader *reader)
 {
 	if (reader)
-		block_put(&((struct reader *)reader)->block);
+		block_put(&((struct library_reader *)reader)->block);
 	input_reader_free(reader);
 }
 
 /* Returns the position of a sample among those that are read. */
-static uint64_t rank_of(const struct reading *r, uint64_t sample)
+static uint64_t rank_of(const struct library_reading *r, uint64_t sample)
 {
 	const uint64_t *found;
 
@@ -337,8 +337,9 @@ static uint64_t rank_of(const struct reading *r, uint64_t sample)
 	return found ? (uint64_t)(found - r->ids) : r->count;
 }
 
-static int move_to(struct reader *reader, const struct reading *r,
-		   uint64_t index, struct input_error *error)
+static int move_to(struct library_reader *reader,
+		   const struct library_reading *r, uint64_t index,
+		   struct input_error *error)
 {
 	int e;
 
@@ -355,8 +356,9 @@ static int move_to(struct reader *reader, const struct reading *r,
 	return e;
 }
 
-static int read_value(const struct reader *reader, const struct reading *r,
-		      size_t field, uint64_t row, struct input_value *out,
+static int read_value(const struct library_reader *reader,
+		      const struct library_reading *r, size_t field,
+		      uint64_t row, struct input_value *out,
 		      struct input_error *error)
 {
 	const struct input_field *f = &reader->reader.input->fields[field];
@@ -389,9 +391,9 @@ static int read_sample(struct input_reader *input_reader, uint64_t sample,
 		       const bool *wanted, struct input_value *values,
 		       struct input_error *error)
 {
-	struct reader *reader = (struct reader *)input_reader;
+	struct library_reader *reader = (struct library_reader *)input_reader;
 	const struct input *in = input_reader->input;
-	const struct reading *r = &of(in)->now;
+	const struct library_reading *r = &of(in)->now;
 	uint64_t rank = rank_of(r, sample);
 	int e = rank < r->count ? move_to(reader, r, rank / r->rows, error)
 				: input_refuse(error, -EINVAL,

@@ -16,7 +16,7 @@ enum { RECENT = 8, RECENT_BYTES = 64 << 20 };
 #define NO_BLOCK UINT64_MAX
 
 /* Blocks i with i % num_lanes of the lane come through it. */
-struct lane {
+struct pass_lane {
 	pthread_mutex_t lock; /* while a block is asked for and received */
 	unsigned number;
 	uint64_t asked; /* the block whose answer is to come, or NO_BLOCK */
@@ -30,7 +30,7 @@ struct pass {
 	struct pass_setup setup;
 	uint32_t *columns;
 	unsigned num_lanes;
-	struct lane lanes[SERVER_LANES_MAX];
+	struct pass_lane lanes[SERVER_LANES_MAX];
 };
 
 int pass_open(const struct pass_setup *setup, struct pass **out)
@@ -77,7 +77,7 @@ static uint64_t size_of(const struct block *b)
 	return size;
 }
 
-static void remember(struct lane *l, uint64_t index, struct block *b)
+static void remember(struct pass_lane *l, uint64_t index, struct block *b)
 {
 	uint64_t bytes = size_of(b);
 	unsigned n = 0;
@@ -94,7 +94,7 @@ static void remember(struct lane *l, uint64_t index, struct block *b)
 	l->num_blocks = n + 1;
 }
 
-static struct block *find_recent(const struct lane *l, uint64_t index)
+static struct block *find_recent(const struct pass_lane *l, uint64_t index)
 {
 	for (unsigned i = 0; i < l->num_blocks; i++)
 		if (l->indices[i] == index)
@@ -134,7 +134,7 @@ static int fail(const struct pass *p, int r, const char *why)
 	return r;
 }
 
-static int ask(struct pass *p, struct lane *l, uint64_t index)
+static int ask(struct pass *p, struct pass_lane *l, uint64_t index)
 {
 	char why[SERVER_WHY_SIZE];
 	json_t *request = request_of(p, index);
@@ -147,7 +147,7 @@ static int ask(struct pass *p, struct lane *l, uint64_t index)
 	return 0;
 }
 
-static int receive(struct pass *p, struct lane *l, struct block **out)
+static int receive(struct pass *p, struct pass_lane *l, struct block **out)
 {
 	uint64_t rows = rows_of(p, l->asked);
 	char why[SERVER_WHY_SIZE];
@@ -168,7 +168,7 @@ static int receive(struct pass *p, struct lane *l, struct block **out)
 
 /* Receives the block, whatever was asked for before, and asks for the next one
    of the lane. */
-static int fetch(struct pass *p, struct lane *l, uint64_t index,
+static int fetch(struct pass *p, struct pass_lane *l, uint64_t index,
 		 struct block **out)
 {
 	uint64_t next = index + p->num_lanes;
@@ -195,7 +195,7 @@ static int fetch(struct pass *p, struct lane *l, uint64_t index,
 
 int pass_block(struct pass *p, uint64_t index, struct block **out)
 {
-	struct lane *l = &p->lanes[index % p->num_lanes];
+	struct pass_lane *l = &p->lanes[index % p->num_lanes];
 	struct block *recent;
 
 	scoped_lock(&l->lock);
@@ -207,7 +207,7 @@ int pass_block(struct pass *p, uint64_t index, struct block **out)
 }
 
 /* The next pass must not receive this one's answer. */
-static void drain(struct pass *p, struct lane *l)
+static void drain(struct pass *p, struct pass_lane *l)
 {
 	struct block *b = NULL;
 

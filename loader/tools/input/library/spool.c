@@ -11,14 +11,14 @@
 #include "loader/tools/ui/progress.h"
 
 /* A block in the file. */
-struct extent {
+struct spool_extent {
 	uint64_t off;
 	uint64_t size;
 };
 
 struct spool {
 	struct file file;
-	struct extent *extents;
+	struct spool_extent *extents;
 	uint64_t rows_per_block;
 	uint64_t count;
 	size_t num_columns;
@@ -42,7 +42,7 @@ static int copy_block(struct spool *s, struct pass *pass, uint64_t index,
 			  strerror(-r));
 		return r;
 	}
-	s->extents[index] = (struct extent){ s->file.size, size };
+	s->extents[index] = (struct spool_extent){ s->file.size, size };
 	s->file.size += (size + page - 1) / page * page;
 	return 0;
 }
