@@ -89,7 +89,7 @@ in = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 # The library: the engine, which is the half of fs/ without FUSE, and the
 # loader. tests/lint/layers.py has the order of the directories.
 lib_src    := $(call in,fs/base/util fs/base/files fs/base/memory fs/base/metrics fs/base/order fs/base/settings \
-              fs/source/net fs/source/keys fs/source/pacing fs/source/upload fs/source/tier fs/source/local fs/source/object \
+              fs/source/net fs/source/url fs/source/keys fs/source/pacing fs/source/upload fs/source/tier fs/source/local fs/source/object \
               fs/data/dataset fs/data/writer fs/data/cache fs/data/engine fs/data/wire loader loader/util \
               loader/image/jpeg loader/image/codec loader/image/resize loader/image/pixels \
               loader/pipeline/policy loader/pipeline/list loader/pipeline/text loader/pipeline/op loader/pipeline/grid loader/pipeline/ops loader/pipeline/graph \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a URL. Requests contain only bytes that URLs may have, and the
    form for messages contains no secret that the parser has found. */
-#include "fs/source/net/url.h"
+#include "fs/source/url/url.h"
 #include "tests/fuzz/fuzz.h"
 
 static const struct url_place places[] = {

@@ -24,6 +24,7 @@ LAYERS = """
     fs/base/metrics fs/base/order
     fs/base/settings
     fs/source/net
+    fs/source/url
     fs/source/keys
     fs/source/pacing
     fs/source/upload
@@ -80,6 +81,7 @@ FACE = {
     "fs/base/order": "draws order spec spec_text subset",
     "fs/base/settings": "settings",
     "fs/source/net": "*",
+    "fs/source/url": "*",
     "fs/source/keys": "credentials net_outside outside refusal",
     "fs/source/pacing": "*",
     "fs/source/upload": "multipart store",
@@ -183,7 +185,6 @@ ROOMS_LARGE = {
     "fs/mount/namespace/stats": 1010,
     "fs/source/keys/credentials": 730,
     "fs/source/local/file": 790,
-    "fs/source/net/url": 980,
     "fs/source/object/disk": 1020,
     "fs/source/object/remote": 1090,
     "fs/source/object/tables": 1020,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/source/net/command_line.h"
+#include "fs/source/url/command_line.h"
 
 #include <string.h>
 

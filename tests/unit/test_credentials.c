@@ -3,6 +3,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/clock.h"
+#include "fs/source/url/scheme.h"
 #include "tests/unit/outside.h"
 
 static struct fake fake;
@@ -47,6 +48,15 @@ static void begin(void)
 	__atomic_store_n(&num_changes, 0, __ATOMIC_SEQ_CST);
 }
 
+static const struct url_scheme *scheme(const char *name)
+{
+	char text[16];
+	const char *rest;
+
+	snprintf(text, sizeof(text), "%s://", name);
+	return url_scheme_of(text, &rest);
+}
+
 static struct credentials *open_of(struct credentials_options options)
 {
 	struct credentials *c;
@@ -59,7 +69,7 @@ static struct credentials *open_of(struct credentials_options options)
 
 static struct credentials *open_s3(void)
 {
-	return open_of((struct credentials_options){ .scheme = URL_S3 });
+	return open_of((struct credentials_options){ .scheme = scheme("s3") });
 }
 
 static struct url_request url_of(struct credentials *c, const char *text)
@@ -479,7 +489,7 @@ static void buckets_move(void)
 static void header_files(void)
 {
 	struct refusal unauthorized = refusal_of(401, "");
-	struct credentials_options options = { .scheme = URL_HTTPS,
+	struct credentials_options options = { .scheme = scheme("https"),
 					       .header = "/h" };
 	struct credentials *c;
 	uint64_t version;
@@ -516,7 +526,7 @@ static void header_files(void)
 	credentials_close(c);
 	/* An Authorization header replaces signatures. */
 	fake_set(&fake, fake.files, "/h", "Authorization: Bearer B");
-	options.scheme = URL_GS;
+	options.scheme = scheme("gs");
 	c = open_of(options);
 	CHECK(!credentials_wait(c, 10000));
 	CHECK(signs_with(c, "Authorization: Bearer B", NULL));
@@ -547,8 +557,8 @@ static void bad_header_files_are_refused(void)
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		begin();
 		fake_set(&fake, fake.files, "/h", table[i][0]);
-		c = open_of((struct credentials_options){ .scheme = URL_HTTP,
-							  .header = "/h" });
+		c = open_of((struct credentials_options){
+			.scheme = scheme("http"), .header = "/h" });
 		CHECK(credentials_wait(c, 10000) == -EACCES);
 		CHECK(has_heard(table[i][1]) && !has_heard("xxx"));
 		credentials_close(c);
@@ -567,24 +577,24 @@ static void some_need_no_session(void)
 	fake_set(&fake, fake.variables, "AWS_REGION", "eu-west-1");
 	fake_set(&fake, fake.variables, "AZURE_STORAGE_ACCOUNT", "acc");
 	fake_set(&fake, fake.variables, "AZURE_STORAGE_SAS_TOKEN", "?sig=1");
-	c = open_of((struct credentials_options){ .scheme = URL_S3,
+	c = open_of((struct credentials_options){ .scheme = scheme("s3"),
 						  .no_sign = true });
 	CHECK(!result_of(c) && !signs_with(c, "", NULL));
 	url = url_of(c, "s3://bbb/k");
 	CHECK(!strcmp(url.host, "bbb.s3.eu-west-1.amazonaws.com"));
 	url_request_fini(&url);
 	credentials_close(c);
-	c = open_of((struct credentials_options){ .scheme = URL_HTTP });
+	c = open_of((struct credentials_options){ .scheme = scheme("http") });
 	CHECK(!result_of(c) && !signs_with(c, "", NULL));
 	CHECK(!credentials_refused(c, 0, &unauthorized));
 	credentials_close(c);
-	c = open_of((struct credentials_options){ .scheme = URL_AZ });
+	c = open_of((struct credentials_options){ .scheme = scheme("az") });
 	CHECK(!result_of(c) && !signs_with(c, "", NULL));
 	url = url_of(c, "az://c/k");
 	CHECK(!strcmp(url.url, "https://acc.blob.core.windows.net/c/k?sig=1"));
 	url_request_fini(&url);
 	credentials_close(c);
-	c = open_of((struct credentials_options){ .scheme = URL_GS });
+	c = open_of((struct credentials_options){ .scheme = scheme("gs") });
 	CHECK(!credentials_wait(c, 10000));
 	CHECK(signs_with(c, "/auto/s3/", NULL) == false);
 	CHECK(signs_with(c, "/eu-west-1/s3/", NULL));
@@ -593,7 +603,7 @@ static void some_need_no_session(void)
 
 static void bad_configuration_fails_at_once(void)
 {
-	struct credentials_options options = { .scheme = URL_S3,
+	struct credentials_options options = { .scheme = scheme("s3"),
 					       .name = "s3://b/k",
 					       .profile = "none" };
 	struct credentials *c = NULL;

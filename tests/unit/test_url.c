@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/source/net/url.h"
+#include "fs/source/url/url.h"
 
 #include <errno.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include "fs/data/dataset/class_union.h"
 #include "fs/source/local/join.h"
 #include "fs/source/net/net.h"
-#include "fs/source/net/url.h"
+#include "fs/source/url/url.h"
 
 /* --- formats --- */
 

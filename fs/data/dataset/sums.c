@@ -13,8 +13,8 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/crc32c.h"
 #include "fs/base/util/thread.h"
-#include "fs/source/net/url.h"
 #include "fs/source/object/open.h"
+#include "fs/source/url/url.h"
 
 typedef unsigned long long ull;
 
@@ -468,9 +468,9 @@ static int load_side(const char *side, const char *shown,
 	char why[SUMS_WHY_SIZE];
 	uint8_t *bytes;
 	size_t size;
-	int r = url_is(side) ? read_remote(side, shown, options, log, &bytes,
-					   &size)
-			     : read_side(side, log, &bytes, &size);
+	int r = url_is(side)
+			? read_remote(side, shown, options, log, &bytes, &size)
+			: read_side(side, log, &bytes, &size);
 
 	if (r)
 		return r;

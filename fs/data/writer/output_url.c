@@ -13,9 +13,9 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/data/dataset/sums.h"
-#include "fs/source/net/url.h"
 #include "fs/source/upload/multipart.h"
 #include "fs/source/upload/store.h"
+#include "fs/source/url/url.h"
 
 enum {
 	/* A server that does not answer at the beginning rarely does later. */

@@ -19,7 +19,7 @@
 #include "fs/data/writer/output_open.h"
 #include "fs/data/writer/pages.h"
 #include "fs/data/writer/spill.h"
-#include "fs/source/net/url.h"
+#include "fs/source/url/url.h"
 
 enum {
 	PAGE_SIZE_MIN = 2 << 20,

@@ -28,7 +28,7 @@
 #include "fs/mount/daemon/served.h"
 #include "fs/mount/daemon/watcher.h"
 #include "fs/mount/fuse/transport.h"
-#include "fs/source/net/command_line.h"
+#include "fs/source/url/command_line.h"
 
 enum {
 	/* Enough for most loads, so that libfuse seldom starts and ends
@@ -719,8 +719,7 @@ int main(int argc, char **argv)
 				    .watcher = &d.watcher,
 				    .rings = &d.transport.count,
 				    .mountpoint = d.mountpoint };
-	d.transport = (struct transport){ .fuse_fd = -1,
-					  .reply = { -1, -1 } };
+	d.transport = (struct transport){ .fuse_fd = -1, .reply = { -1, -1 } };
 	d.ending = (struct ending){ .log = &d.log,
 				    .watcher = &d.watcher,
 				    .transport = &d.transport,

@@ -15,6 +15,8 @@
 #include "fs/source/keys/header_file.h"
 #include "fs/source/net/secret.h"
 #include "fs/source/net/sign.h"
+#include "fs/source/url/service.h"
+#include "fs/source/url/url.h"
 
 enum {
 	AHEAD_SECONDS = 300,
@@ -34,7 +36,7 @@ enum {
 struct credentials {
 	const struct outside *outside;
 	struct log *log;
-	enum url_scheme scheme;
+	const struct url_scheme *scheme;
 	char *name;
 	char *header; /* the path; NULL: none */
 	bool is_signed;
@@ -330,7 +332,7 @@ static int configure(struct credentials *c,
 		     struct search *search)
 {
 	const struct finder_options finder = {
-		.is_google = options->scheme == URL_GS,
+		.is_google = options->scheme->keys == URL_KEYS_GOOGLE,
 		.profile = options->profile,
 		.region = options->region,
 		.endpoint = options->endpoint,
@@ -338,9 +340,9 @@ static int configure(struct credentials *c,
 	const char *region;
 	int r;
 
-	if (options->scheme <= URL_HTTPS)
+	if (options->scheme->keys == URL_KEYS_NONE)
 		return 0;
-	if (options->scheme == URL_AZ) {
+	if (options->scheme->keys == URL_KEYS_AZURE) {
 		r = keys_settings_read(search->outside, &c->finder.settings);
 		if (!r && options->endpoint) {
 			c->finder.endpoint = strdup(options->endpoint);
@@ -353,9 +355,7 @@ static int configure(struct credentials *c,
 	if (r)
 		return r;
 	region = c->finder.region;
-	if (!region)
-		region = options->scheme == URL_GS ? "auto" : "us-east-1";
-	c->region = strdup(region);
+	c->region = strdup(region ? region : options->scheme->region);
 	return c->region ? 0 : -ENOMEM;
 }
 
@@ -537,7 +537,7 @@ static bool move(struct credentials *c, const struct refusal *refusal)
 	};
 	char *host, *region;
 
-	if (c->scheme != URL_S3 || !refusal->region[0] ||
+	if (c->scheme->keys != URL_KEYS_AWS || !refusal->region[0] ||
 	    (refusal->status / 100 != 3 && refusal->status != 400) ||
 	    !is_one_of(refusal->code, codes, ARRAY_LEN(codes)) ||
 	    !strcmp(refusal->region, c->region) ||

@@ -20,13 +20,13 @@
 #include "fs/base/util/log.h"
 #include "fs/source/keys/outside.h"
 #include "fs/source/keys/refusal.h"
-#include "fs/source/net/url.h"
+#include "fs/source/url/url.h"
 
 struct credentials;
 
 /* NULL, or false: the default of struct source_options. */
 struct credentials_options {
-	enum url_scheme scheme;
+	const struct url_scheme *scheme;
 	const char *name; /* for messages: struct url.visible */
 	const char *profile;
 	const char *region;

@@ -21,7 +21,7 @@
 #include "fs/source/keys/profile.h"
 #include "fs/source/keys/session.h"
 #include "fs/source/keys/settings.h"
-#include "fs/source/net/url.h"
+#include "fs/source/url/url.h"
 
 struct finder {
 	struct keys_settings settings;

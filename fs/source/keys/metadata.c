@@ -12,7 +12,8 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/source/net/secret.h"
-#include "fs/source/net/url.h"
+#include "fs/source/url/percent.h"
+#include "fs/source/url/url.h"
 
 enum {
 	ANSWER_MAX = 65536,
@@ -352,8 +353,8 @@ static int find_url(struct search *search, const struct keys_settings *settings,
 	if (r == -EINVAL)
 		r = search_fails(search, -EACCES,
 				 "AWS_CONTAINER_CREDENTIALS_FULL_URI: %s", why);
-	else if (!r && url.scheme != URL_HTTPS &&
-		 (url.scheme != URL_HTTP || !is_local(url.host)))
+	else if (!r &&
+		 (url.scheme->bucket || (!url.tls && !is_local(url.host))))
 		r = search_fails(search, -EACCES,
 				 "AWS_CONTAINER_CREDENTIALS_FULL_URI: expected "
 				 "https, or an address of this machine");

@@ -10,8 +10,10 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/source/net/secret.h"
 #include "fs/source/net/sign.h"
-#include "fs/source/net/url.h"
 #include "fs/source/net/xml.h"
+#include "fs/source/url/percent.h"
+#include "fs/source/url/service.h"
+#include "fs/source/url/url.h"
 
 enum {
 	ANSWER_MAX = 65536,
@@ -90,7 +92,7 @@ static int find_endpoint(struct search *search, const struct sts_role *role,
 	}
 	r = r ? r
 	      : url_parse(role->endpoint ? role->endpoint : made, &url, why);
-	if (!r && url.scheme > URL_HTTPS)
+	if (!r && url.scheme->bucket)
 		return search_fails(search, -EACCES,
 				    "STS: the endpoint is neither http:// nor "
 				    "https://");

@@ -16,7 +16,8 @@
 #include "fs/base/util/clock.h"
 #include "fs/base/util/thread.h"
 #include "fs/source/local/netfs.h"
-#include "fs/source/net/url.h"
+#include "fs/source/url/scheme.h"
+#include "fs/source/url/url.h"
 
 /* Pieces of memory per system call. */
 enum { WINDOW = 128 };
@@ -671,6 +672,7 @@ static const char *open_error(int r)
 static void log_failed_open(struct log *log, const char *path, int r)
 {
 	cleanup_free char *visible = url_visible(path);
+	char names[URL_SCHEMES_SIZE];
 	struct rlimit files;
 
 	if (!visible)
@@ -678,8 +680,8 @@ static void log_failed_open(struct log *log, const char *path, int r)
 	if (r == -ENOENT && strstr(path, "://"))
 		log_error(
 			log,
-			"%s: no file, and no URL of a known scheme: expected http, https, s3, gs, az or file",
-			visible);
+			"%s: no file, and no URL of a known scheme: expected %s or file",
+			visible, url_scheme_names(names));
 	else if (r == -EMFILE && !getrlimit(RLIMIT_NOFILE, &files))
 		log_error(
 			log,

@@ -9,8 +9,8 @@
 #define FS_SOURCE_OBJECT_IDENTITY_H
 
 #include "fs/source/net/sha256.h"
-#include "fs/source/net/url.h"
 #include "fs/source/pacing/pin.h"
+#include "fs/source/url/url.h"
 
 enum {
 	IDENTITY_SIZE =

@@ -6,10 +6,10 @@
 
 #include "fs/base/util/cleanup.h"
 #include "fs/source/local/file.h"
-#include "fs/source/net/url.h"
 #include "fs/source/object/disk.h"
 #include "fs/source/object/tables.h"
 #include "fs/source/object/url.h"
+#include "fs/source/url/url.h"
 
 /* file:///PATH is a local file. */
 static int open_file(const char *path, const struct source_options *options,

@@ -9,9 +9,10 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/source/keys/credentials.h"
 #include "fs/source/keys/net_outside.h"
-#include "fs/source/net/url.h"
 #include "fs/source/object/identity.h"
 #include "fs/source/object/remote.h"
+#include "fs/source/url/percent.h"
+#include "fs/source/url/url.h"
 
 enum {
 	IN_FLIGHT_MAX = 256 << 20,
@@ -40,7 +41,7 @@ static struct url_source *url_of(const struct source *source)
 
 static bool is_store(const struct url_source *s)
 {
-	return s->url.scheme != URL_HTTP && s->url.scheme != URL_HTTPS;
+	return s->url.scheme->bucket != NULL;
 }
 
 /* Moves the secret lines to the target. The range is not signed, because a
@@ -121,9 +122,9 @@ static bool use_version(struct remote *remote)
 	char why[URL_WHY_SIZE];
 	char *query;
 
-	if (s->url.scheme != URL_S3 || !*remote->peer.pin.version ||
+	if (!s->url.scheme->keeps_versions || !*remote->peer.pin.version ||
 	    url_encode(remote->peer.pin.version, true, &version) ||
-	    asprintf(&query, "versionId=%s", version) < 0)
+	    asprintf(&query, "%s=%s", s->url.scheme->version, version) < 0)
 		return false;
 	free(s->url.query);
 	s->url.query = query;
@@ -364,7 +365,8 @@ static void init_remote(struct url_source *s,
 	r->refused = take_refusal;
 	r->arg = s;
 	r->reads = &s->base.reads;
-	depth_init(&r->peer.depth, in_flight_max(options), (unsigned)connections);
+	depth_init(&r->peer.depth, in_flight_max(options),
+		   (unsigned)connections);
 	remote_init(r);
 	s->has_remote = true;
 }

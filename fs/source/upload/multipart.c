@@ -15,9 +15,10 @@
 #include "fs/base/util/clock.h"
 #include "fs/base/util/crc32c.h"
 #include "fs/base/util/thread.h"
-#include "fs/source/net/url.h"
 #include "fs/source/net/xml.h"
 #include "fs/source/upload/parts.h"
+#include "fs/source/url/percent.h"
+#include "fs/source/url/url.h"
 
 enum {
 	SENDERS_MAX = 8,

@@ -20,6 +20,7 @@
 #include "fs/source/net/sign.h"
 #include "fs/source/net/xml.h"
 #include "fs/source/pacing/retry.h"
+#include "fs/source/url/url.h"
 
 enum {
 	STALL_MS = 60 * 1000,
@@ -51,7 +52,7 @@ static int refuse(const struct store *s, const char *url, const char *why)
 
 bool store_has_parts(const struct store *s)
 {
-	return s->url.scheme == URL_S3 || s->url.scheme == URL_GS;
+	return s->url.scheme->has_parts;
 }
 
 static int open_url(struct store *s, const char *url)
@@ -86,7 +87,7 @@ static int look_at_host(struct store *s)
 		log_error(s->log, "%s: %s", s->url.visible,
 			  *why ? why : "out of memory");
 	} else {
-		s->is_aws = s->url.scheme == URL_S3 &&
+		s->is_aws = s->url.scheme->keys == URL_KEYS_AWS &&
 			    (ends_in(request.host, ".amazonaws.com") ||
 			     ends_in(request.host, ".amazonaws.com.cn"));
 		s->wants_equal_parts =
@@ -174,11 +175,9 @@ bool store_has_checksums(const struct store *s)
 
 const char *store_whole_header(const struct store *s)
 {
-	return s->url.scheme == URL_AZ ||
-			       (s->url.host &&
-				ends_in(s->url.host, ".blob.core.windows.net"))
-		       ? "x-ms-blob-type: BlockBlob"
-		       : NULL;
+	if (s->url.host && ends_in(s->url.host, ".blob.core.windows.net"))
+		return URL_PUT_AZURE;
+	return s->url.scheme->put;
 }
 
 /* --- one attempt --------------------------------------------------------- */

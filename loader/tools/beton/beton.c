@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "fs/source/net/command_line.h"
+#include "fs/source/url/command_line.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/ui/features.h"
 #include "loader/tools/ui/output.h"

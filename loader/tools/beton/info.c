@@ -16,7 +16,7 @@
 #include "fs/base/util/npy.h"
 #include "fs/data/dataset/joined.h"
 #include "fs/source/local/options.h"
-#include "fs/source/net/url.h"
+#include "fs/source/url/url.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/shuffle_quality.h"
 #include "loader/tools/ui/html.h"

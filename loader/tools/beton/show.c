@@ -11,7 +11,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/data/dataset/field.h"
-#include "fs/source/net/url.h"
+#include "fs/source/url/url.h"
 #include "loader/run/feed/batch_view.h"
 #include "loader/tools/beton/command.h"
 

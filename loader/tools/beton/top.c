@@ -10,7 +10,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
-#include "fs/source/net/url.h"
+#include "fs/source/url/url.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/top/draw.h"
 #include "loader/tools/top/fetch.h"

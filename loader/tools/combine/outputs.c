@@ -11,7 +11,7 @@
 #include "fs/base/files/place.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/name.h"
-#include "fs/source/net/url.h"
+#include "fs/source/url/url.h"
 
 enum {
 	NAME_SIZE = 200, /* a file name has at most 255 bytes */

@@ -10,7 +10,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/data/dataset/class_union.h"
 #include "fs/data/dataset/joined.h"
-#include "fs/source/net/url.h"
+#include "fs/source/url/url.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/util/read_file.h"
 

@@ -12,7 +12,7 @@
 #include "fs/data/dataset/sums.h"
 #include "fs/data/writer/output_open.h"
 #include "fs/data/writer/output_url.h"
-#include "fs/source/net/url.h"
+#include "fs/source/url/url.h"
 #include "loader/tools/mkfs/mask.h"
 #include "loader/tools/mkfs/pool.h"
 #include "loader/tools/ui/signals.h"

@@ -11,7 +11,7 @@
 #include "fs/base/util/log.h"
 #include "fs/base/util/name.h"
 #include "fs/base/util/thread.h"
-#include "fs/source/net/command_line.h"
+#include "fs/source/url/command_line.h"
 #include "loader/tools/input/directory.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/tools/mkfs/build.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/source/net/command_line.h"
+#include "fs/source/url/command_line.h"
 
 #include <ctype.h>
 #include <string.h>
 
 #include "fs/base/util/cleanup.h"
-#include "fs/source/net/url.h"
+#include "fs/source/url/url.h"
 
 /* Returns the URL in a word, which may begin with "--option=", or NULL. */
 static char *find_url(char *word)

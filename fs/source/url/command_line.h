@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of a program, which other users of the machine can read. */
-#ifndef FS_SOURCE_NET_COMMAND_LINE_H
-#define FS_SOURCE_NET_COMMAND_LINE_H
+#ifndef FS_SOURCE_URL_COMMAND_LINE_H
+#define FS_SOURCE_URL_COMMAND_LINE_H
 
 /*
  * Overwrites users, passwords and queries of URLs in the words of main(), and
