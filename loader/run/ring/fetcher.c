@@ -6,6 +6,7 @@
 #include "fs/base/metrics/rank_figures.h"
 #include "fs/base/util/thread.h"
 #include "loader/image/jpeg/entry_store.h"
+#include "loader/run/ring/failure.h"
 #include "loader/run/ring/makers.h"
 #include "loader/run/ring/named.h"
 #include "loader/run/ring/residence.h"
@@ -271,8 +272,8 @@ static void replay_turn(struct ring *ring, struct turn *t)
 	r = replay_fill(ring->options.replay, t->step, t->replays,
 			t->name.epoch, t->name.number);
 	if (r)
-		turn_note_failure(ring, t, t->name.epoch, t->name.number, r,
-				  p != NULL);
+		failure_note(ring, t, t->name.epoch, t->name.number, r,
+			     p != NULL);
 	if (p && device_batch_size(p))
 		counters_items_own(upload, 1, device_batch_size(p),
 				   stage_now_ns() - before);
@@ -294,8 +295,7 @@ static void fetch_turn(struct ring *ring, struct turn *t)
 	r = fetch_batch(ring, t);
 	turns_pop_range(ring);
 	if (r)
-		turn_note_failure(ring, t, t->name.epoch, t->name.number, r,
-				  false);
+		failure_note(ring, t, t->name.epoch, t->name.number, r, false);
 	t->times.fetched_ns = stage_now_ns();
 	pthread_mutex_lock(&ring->lock);
 	ring->makers.is_fetching = false;

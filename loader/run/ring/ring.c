@@ -10,6 +10,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
 #include "loader/run/loop/throughput.h"
+#include "loader/run/ring/failure.h"
 #include "loader/run/ring/fetcher.h"
 #include "loader/run/ring/makers.h"
 #include "loader/run/ring/named.h"
@@ -245,9 +246,9 @@ static int deliver_in_order(struct ring *ring, struct turn *t, uint32_t ready,
 /* Returns the error that has ended a thread. */
 static int explain_end(const struct ring *ring, char *message, size_t size)
 {
-	char why[TURNS_WHY_SIZE];
+	char why[FAILURE_WHY_SIZE];
 
-	turns_explain_error(ring, ring->worker_error, false, why, sizeof(why));
+	failure_explain(ring, ring->worker_error, false, why, sizeof(why));
 	snprintf(message, size, "the loader cannot continue: %s", why);
 	return ring->worker_error;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/run/ring/turns.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 #include "fs/base/util/clock.h"
@@ -242,59 +240,10 @@ void turn_begin(struct ring *ring, struct turn *t)
 	DL_APPEND(ring->turns, t);
 }
 
-/* Returns advice for the user, or "" for errors without advice. */
-static const char *advice(const struct feed *feed, int error)
-{
-	const bool is_mount = feed->ops == &feed_mount;
-
-	if (error == -EFBIG)
-		return "; a batch must fit into half of cache_size: use a smaller batch, or mount with a larger cache_size";
-	if (error == -ENOMEM)
-		return "; use smaller batches, or a larger cache_size";
-	if (is_mount && error == -ESTALE)
-		return "; another dataset is mounted there: mount the previous "
-		       "one again, or open another loader";
-	if (is_mount && (error == -ENOENT || error == -ENOTCONN))
-		return "; check that the dataset is mounted there";
-	return "";
-}
-
-void turns_explain_error(const struct ring *ring, int error, bool by_device,
-			 char *out, size_t size)
-{
-	struct device *d = ring->options.plan.device;
-
-	*out = '\0';
-	if (d && (by_device || cuda_is_lost(device_cuda(d))))
-		cuda_failure(device_cuda(d), out, size);
-	if (error == -EFBIG)
-		snprintf(out, size, "%s", ring->options.feed->why);
-	if (!*out)
-		snprintf(out, size, "%s%s", strerror(-error),
-			 advice(ring->options.feed, error));
-}
-
 void turns_give_up(struct ring *ring, int error)
 {
 	ring->worker_error = error;
 	pthread_cond_broadcast(&ring->ready);
-}
-
-void turn_note_reason(const struct ring *ring, struct turn *t, uint64_t epoch,
-		      uint64_t number, const char *why)
-{
-	snprintf(t->step->message, sizeof(t->step->message),
-		 "%.300s: epoch %llu batch %llu: %s", ring->options.feed->path,
-		 (unsigned long long)epoch, (unsigned long long)number, why);
-}
-
-void turn_note_failure(const struct ring *ring, struct turn *t, uint64_t epoch,
-		       uint64_t number, int error, bool by_device)
-{
-	char why[TURNS_WHY_SIZE];
-
-	turns_explain_error(ring, error, by_device, why, sizeof(why));
-	turn_note_reason(ring, t, epoch, number, why);
 }
 
 void turn_begin_rows(struct ring *ring, struct turn *t)

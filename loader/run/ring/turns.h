@@ -61,8 +61,6 @@
 #include "loader/run/ring/losses.h"
 #include "loader/run/ring/options.h"
 
-enum { TURNS_WHY_SIZE = 600 };
-
 /* Indices of ring->lanes. Worker i has lane LANE_WORKERS + i. Links share a
    lane, which they change under the lock. */
 enum { LANE_TRAINER, LANE_FETCHER, LANE_LINKS, LANE_WORKERS };
@@ -325,19 +323,8 @@ void turns_drop_stale(struct ring *ring);
 /* Frees a turn. No list may contain it. */
 void turn_close(struct ring *ring, struct turn *t);
 
-/* Writes the message of an error to `out`. If the GPU failed, writes its
-   driver's message. The caller may hold the lock or not. */
-void turns_explain_error(const struct ring *ring, int error, bool by_device,
-			 char *out, size_t size);
 /* Stops the ring after an error of a thread. ring_next() returns the error
    after all ready turns. */
 void turns_give_up(struct ring *ring, int error);
-
-/* Write the message of ring_next() for a failed batch. Only for the thread that
-   works on the turn, without the lock. */
-void turn_note_reason(const struct ring *ring, struct turn *t, uint64_t epoch,
-		      uint64_t number, const char *why);
-void turn_note_failure(const struct ring *ring, struct turn *t, uint64_t epoch,
-		       uint64_t number, int error, bool by_device);
 
 #endif

@@ -10,6 +10,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/float_mode.h"
 #include "fs/base/util/thread.h"
+#include "loader/run/ring/failure.h"
 #include "loader/run/ring/residence.h"
 
 /* If rows are short, a worker takes more than RING_ROWS of them, because each
@@ -67,8 +68,8 @@ static void note_join(struct ring *ring, struct turn *t, int r)
 {
 	if (!r)
 		return;
-	turn_note_failure(ring, t, t->step->batch.epoch, t->step->batch.number,
-			  r, false);
+	failure_note(ring, t, t->step->batch.epoch, t->step->batch.number, r,
+		     false);
 	pthread_mutex_lock(&ring->lock);
 	if (!t->error)
 		t->error = r;
@@ -128,7 +129,7 @@ static int run_callback(struct worker *w, struct turn *t)
 	struct ring *ring = w->ring;
 	const struct beton_batch *batch = &t->step->batch;
 	uint64_t busy_ns = 0;
-	char why[TURNS_WHY_SIZE];
+	char why[FAILURE_WHY_SIZE];
 	int r;
 
 	if (!ring->options.callback || t->error || turn_is_stale(ring, t))
@@ -140,8 +141,8 @@ static int run_callback(struct worker *w, struct turn *t)
 			 sizeof(why));
 	turns_pop_range(ring);
 	if (r)
-		turn_note_reason(ring, t, batch->epoch, batch->number,
-				 *why ? why : strerror(-r));
+		failure_note_reason(ring, t, batch->epoch, batch->number,
+				    *why ? why : strerror(-r));
 	pthread_mutex_lock(&ring->lock);
 	t->times.busy_ns += busy_ns;
 	return r;
@@ -168,8 +169,8 @@ static int start_upload(struct worker *w, struct turn *t)
 	trace_span(w->lane->track, TRACE_UPLOAD, before, after,
 		   t->step->batch.number, bytes);
 	if (r)
-		turn_note_failure(ring, t, t->step->batch.epoch,
-				  t->step->batch.number, r, true);
+		failure_note(ring, t, t->step->batch.epoch,
+			     t->step->batch.number, r, true);
 	pthread_mutex_lock(&ring->lock);
 	return r;
 }
