@@ -159,7 +159,9 @@ python_suffix := $(shell $(PYTHON) -c 'import sysconfig as s; print(s.get_config
 python_src := $(sort $(wildcard $(python_tree)/src/*.c))
 python_files := $(patsubst $(python_tree)/betonfs/%,$(python_dir)/%,$(sort $(shell find $(python_tree)/betonfs -name '*.py' -o -name '*.pyi' -o -name py.typed)))
 python_objs := $(call obj,$(python_src))
-objs  := $(sort $(lib_objs) $(call obj,$(prog_src) $(unit_src) loader/run/jit/prebuild/prebuild.c contrib/bench/gpu.c) $(python_objs))
+# The ring, with the checks of its invariants.
+checked := $(patsubst %,$(BUILD)/checked/loader/run/ring/%.o,turns turns_check)
+objs  := $(sort $(lib_objs) $(call obj,$(prog_src) $(unit_src) loader/run/jit/prebuild/prebuild.c contrib/bench/gpu.c) $(python_objs) $(checked))
 
 all: $(lib) $(so) $(progs) $(BUILD)/beton.pc $(BUILD)/betonfs@.service $(BUILD)/man/man3/stamp $(completions)
 
@@ -174,6 +176,10 @@ $(BUILD)/fsck.beton: $(call obj,loader/tools/fsck/fsck.c) $(parts) $(lib)
 $(BUILD)/beton: $(call obj,loader/tools/beton/beton.c) $(parts) $(lib)
 $(addprefix $(BUILD)/test_,cuda upload device_batch gpu_loader link callback machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
+# These programs check the ring's invariants (loader/run/ring/turns.h). Objects
+# before the archive replace those in it.
+checked_units := $(addprefix $(BUILD)/test_,callback gpu_loader link link_faults loader loader_stop phases replay residence synthetic turns)
+$(filter $(checked_units),$(units)): $(checked)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 
 $(call obj,$(call in,fs/source/net)): private CPPFLAGS += $(curl_cflags)
@@ -252,6 +258,11 @@ $(BUILD)/%.o: %.c $(BUILD)/flags Makefile
 	@mkdir -p $(@D)
 	$(call progress,CC)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(checked): $(BUILD)/checked/%.o: %.c $(BUILD)/flags Makefile
+	@mkdir -p $(@D)
+	$(call progress,CC)
+	$(Q)$(CC) $(ALL_CFLAGS) -DTURNS_CHECKED -MMD -MP -c -o $@ $<
 
 # Rewritten only if the content changes, so that nothing rebuilds needlessly.
 update = @mkdir -p $(@D); { $(1); } | cmp -s - $@ || { $(1); } > $@

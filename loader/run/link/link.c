@@ -31,15 +31,15 @@ static unsigned take_turns(struct ring *ring, struct link *link)
 {
 	const unsigned before = link->num_turns;
 
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	while (!ring->stopping) {
 		while (link->num_turns < MAKERS_WINDOW && makers_take(ring, link))
 			;
 		if (link->num_turns)
 			break;
-		pthread_cond_wait(&ring->makers.queued, &ring->lock);
+		turns_wait(ring, &ring->makers.queued, NULL);
 	}
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 	return link->num_turns - before;
 }
 
@@ -105,9 +105,9 @@ static int receive_refusal(struct ring *ring, struct link *link,
 		    "a maker could not make a batch, and this machine tries: "
 		    "%s",
 		    text);
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	makers_refused(ring, link);
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 	if (++link->refusals < REFUSALS_MAX)
 		return 0;
 	snprintf(why, WIRE_MESSAGE_SIZE, "it refused %d batches in a row: %.900s",
@@ -170,9 +170,9 @@ static int receive_batch(struct ring *ring, struct link *link, uint64_t size,
 	if (r)
 		return r;
 	link->refusals = 0;
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	makers_received(ring, link, size);
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 	return 0;
 }
 
@@ -201,9 +201,9 @@ static int run(struct ring *ring, struct link *link, char *why)
 	unsigned taken;
 	int r = 0;
 
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	makers_ready(ring, link);
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 	while (!r) {
 		taken = take_turns(ring, link);
 		if (!link->num_turns)
@@ -219,7 +219,7 @@ static int run(struct ring *ring, struct link *link, char *why)
    ring has ended. */
 static int enter(struct ring *ring, struct link *link)
 {
-	scoped_lock(&ring->lock);
+	turns_scope(ring);
 	if (ring->stopping)
 		return -ECANCELED;
 	makers_add(ring, link);
@@ -229,7 +229,7 @@ static int enter(struct ring *ring, struct link *link)
 /* Returns `r`, or -ECANCELED if the end of the ring has ended the link. */
 static int leave(struct ring *ring, struct link *link, int r)
 {
-	scoped_lock(&ring->lock);
+	turns_scope(ring);
 	makers_remove(ring, link);
 	return ring->stopping ? -ECANCELED : r;
 }

@@ -266,7 +266,7 @@ static void replay_turn(struct ring *ring, struct turn *t)
 	uint64_t before;
 	int r;
 
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 	before = stage_now_ns();
 	t->times.fetched_ns = t->times.made_ns = before;
 	r = replay_fill(ring->options.replay, t->step, t->replays,
@@ -277,7 +277,7 @@ static void replay_turn(struct ring *ring, struct turn *t)
 	if (p && device_batch_size(p))
 		counters_items_own(upload, 1, device_batch_size(p),
 				   stage_now_ns() - before);
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	turn_finish(ring, t, r);
 }
 
@@ -289,7 +289,7 @@ static void fetch_turn(struct ring *ring, struct turn *t)
 	t->step->input.is_named = !is_in_order(ring, t);
 	ring->makers.is_fetching = true;
 	turn_take_input(ring, t);
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 	report_send_if_due(ring);
 	turns_push_range(ring, "beton read");
 	r = fetch_batch(ring, t);
@@ -297,7 +297,7 @@ static void fetch_turn(struct ring *ring, struct turn *t)
 	if (r)
 		failure_note(ring, t, t->name.epoch, t->name.number, r, false);
 	t->times.fetched_ns = stage_now_ns();
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	ring->makers.is_fetching = false;
 	if (r || ring->options.plan.until == BETON_STAGE_READ ||
 	    turn_is_stale(ring, t)) {
@@ -328,7 +328,7 @@ static void *run_fetcher(void *arg)
 	struct turn *t;
 
 	trace_here(ring->lanes[LANE_FETCHER].track);
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	while (!ring->stopping) {
 		t = next_turn(ring);
 		if (!t)
@@ -338,7 +338,7 @@ static void *run_fetcher(void *arg)
 		else
 			fetch_turn(ring, t);
 	}
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 	return NULL;
 }
 

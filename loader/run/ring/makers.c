@@ -292,7 +292,7 @@ void makers_stop(struct ring *ring)
 	}
 	pthread_cond_broadcast(&ring->makers.queued);
 	while (ring->makers.num_links)
-		pthread_cond_wait(&ring->makers.removed, &ring->lock);
+		turns_wait(ring, &ring->makers.removed, NULL);
 }
 
 /* --- stalled batches --- */

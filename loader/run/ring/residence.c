@@ -143,9 +143,9 @@ static void move_body(struct ring *ring, struct turn *t, struct turn *from)
 {
 	turns_remove_free(ring, from);
 	t->is_growing = true;
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 	step_move_body(t->step, from->step, ring->options.head_rows);
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	t->is_growing = false;
 	if (ring->idle.is_idle || turns_find_free(ring, MEMORY_HEAD)) {
 		turn_close(ring, from);

@@ -55,10 +55,10 @@ static bool wait_until_ready(struct ring *ring, const struct timespec *end)
 	if (looks)
 		end = &look;
 	if (!end) {
-		pthread_cond_wait(&ring->ready, &ring->lock);
+		turns_wait(ring, &ring->ready, NULL);
 		return true;
 	}
-	if (!pthread_cond_timedwait(&ring->ready, &ring->lock, end))
+	if (!turns_wait(ring, &ring->ready, end))
 		return true;
 	if (looks)
 		makers_look(ring);
@@ -281,20 +281,20 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	int r;
 
 	throughput_ask(&ring->throughput, now);
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	if (!advance_epoch(ring)) {
 		ring->unlogged = 0;
 		residence_begin_call(ring);
 		r = deliver_next(ring, out, message, message_size);
 		residence_end_call(ring);
-		pthread_mutex_unlock(&ring->lock);
+		turns_unlock(ring);
 		log_unlogged(ring, ring->unlogged);
 		return r;
 	}
 	ring->last_delivered_ns = 0;
 	epoch = ring->delivered.epoch;
 	unlogged = losses_end(&ring->losses);
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 	log_unlogged(ring, unlogged);
 	snprintf(message, message_size, "the epoch is over");
 	throughput_end(&ring->throughput, now, epoch, line);
@@ -345,7 +345,7 @@ static void wait_for_next(struct ring *ring, uint32_t milliseconds)
 
 int ring_wait(struct ring *ring, uint32_t milliseconds)
 {
-	scoped_lock(&ring->lock);
+	turns_scope(ring);
 	residence_begin_call(ring);
 	if (must_wait(ring))
 		wait_for_next(ring, milliseconds);
@@ -367,7 +367,7 @@ int ring_ask(struct ring *ring, uint64_t epoch, uint64_t number,
 	struct turn *t;
 	int late = 0;
 
-	scoped_lock(&ring->lock);
+	turns_scope(ring);
 	residence_begin_call(ring);
 	t = named_find(ring, epoch, number);
 	if (!t)
@@ -375,7 +375,7 @@ int ring_ask(struct ring *ring, uint64_t epoch, uint64_t number,
 	while (!is_done(t) && !ring->worker_error && milliseconds && !late) {
 		if (!t)
 			named_hurry(ring, epoch, number);
-		late = pthread_cond_timedwait(&ring->ready, &ring->lock, &end);
+		late = turns_wait(ring, &ring->ready, &end);
 		t = named_find(ring, epoch, number);
 	}
 	residence_end_call(ring);
@@ -387,13 +387,13 @@ int ring_make(struct ring *ring, uint64_t epoch, uint64_t number,
 {
 	struct turn *t;
 
-	scoped_lock(&ring->lock);
+	turns_scope(ring);
 	residence_begin_call(ring);
 	while (!is_done(t = named_find(ring, epoch, number)) &&
 	       !ring->worker_error) {
 		if (!t)
 			named_hurry(ring, epoch, number);
-		pthread_cond_wait(&ring->ready, &ring->lock);
+		turns_wait(ring, &ring->ready, NULL);
 	}
 	residence_end_call(ring);
 	if (is_done(t))
@@ -422,7 +422,7 @@ void ring_release(struct ring *ring, const struct beton_batch *batch)
 {
 	struct turn *t;
 
-	scoped_lock(&ring->lock);
+	turns_scope(ring);
 	t = find_held_turn(ring, batch);
 	if (!t)
 		return;
@@ -435,7 +435,7 @@ int ring_parcel(struct ring *ring, const struct beton_batch *batch,
 {
 	struct turn *t;
 
-	scoped_lock(&ring->lock);
+	turns_scope(ring);
 	t = find_held_turn(ring, batch);
 	if (!t)
 		return -EINVAL;
@@ -447,7 +447,7 @@ void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 {
 	uint64_t before;
 
-	scoped_lock(&ring->lock);
+	turns_scope(ring);
 	before = ring->delivered.epoch;
 	cursor_seek(&ring->delivered, epoch, batches);
 	if (ring->epochs_end != UINT64_MAX)
@@ -470,7 +470,7 @@ uint64_t ring_epoch(struct ring *ring)
 {
 	const struct cursor *c = &ring->delivered;
 
-	scoped_lock(&ring->lock);
+	turns_scope(ring);
 	if (cursor_at_end(c) && c->epoch + 1 < ring->epochs_end)
 		return c->epoch + 1;
 	return c->epoch;
@@ -478,7 +478,7 @@ uint64_t ring_epoch(struct ring *ring)
 
 enum offload_side ring_side(struct ring *ring)
 {
-	scoped_lock(&ring->lock);
+	turns_scope(ring);
 	return ring->balance.side;
 }
 
@@ -525,7 +525,7 @@ void ring_makers(struct ring *ring, struct beton_makers_stats *out)
 	struct makers *m = &ring->makers;
 	uint64_t n, sum = 0;
 
-	scoped_lock(&ring->lock);
+	turns_scope(ring);
 	n = min_u64(m->num_times, MAKERS_TIMES);
 	*out = m->stats;
 	out->makers = m->num_ready;
@@ -598,7 +598,7 @@ int ring_open(const struct ring_options *options, struct ring **out)
 
 void ring_halt(struct ring *ring)
 {
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	ring->stopping = true;
 	ring->worker_error = -ECANCELED;
 	pthread_cond_broadcast(&ring->room);
@@ -606,7 +606,7 @@ void ring_halt(struct ring *ring)
 	/* Wakes ring_make() of a maker's link. */
 	pthread_cond_broadcast(&ring->ready);
 	makers_stop(ring);
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 	callback_stop(ring->options.callback);
 	feed_cancel(ring->options.feed);
 	workers_join(ring);
@@ -618,7 +618,7 @@ void ring_stop(struct ring *ring)
 
 	ring_halt(ring);
 	fetcher_join(ring);
-	scoped_lock(&ring->lock);
+	turns_scope(ring);
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
 		if (t->state != TURN_HELD)

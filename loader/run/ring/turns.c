@@ -8,6 +8,30 @@
 #include "loader/run/feed/feed.h"
 #include "loader/run/gpu/cuda.h"
 
+void turns_lock(struct ring *ring)
+{
+	pthread_mutex_lock(&ring->lock);
+}
+
+void turns_unlock(struct ring *ring)
+{
+	turns_check(ring);
+	pthread_mutex_unlock(&ring->lock);
+}
+
+void turns_end_scope(struct ring **ring)
+{
+	turns_unlock(*ring);
+}
+
+int turns_wait(struct ring *ring, pthread_cond_t *cond,
+	       const struct timespec *until)
+{
+	turns_check(ring);
+	return until ? pthread_cond_timedwait(cond, &ring->lock, until)
+		     : pthread_cond_wait(cond, &ring->lock);
+}
+
 void turns_push_range(struct ring *ring, const char *name)
 {
 	struct device *d = ring->options.plan.device;
@@ -28,10 +52,7 @@ void turns_wait_counted(struct ring *ring, pthread_cond_t *cond,
 	const struct timespec until = clock_at_ns((int64_t)until_ns);
 	uint64_t before = stage_now_ns();
 
-	if (until_ns)
-		pthread_cond_timedwait(cond, &ring->lock, &until);
-	else
-		pthread_cond_wait(cond, &ring->lock);
+	turns_wait(ring, cond, until_ns ? &until : NULL);
 	counters_add_own(counter, stage_now_ns() - before);
 }
 

@@ -44,6 +44,9 @@
  * - A replay delivers batches again, without work, to measure the trainer
  *   alone: `replays`, `is_cached`.
  *
+ * turns_check.c has the exact form of these comments: the invariants that hold
+ * whenever no thread has the lock.
+ *
  * Unless a function documents otherwise, the caller holds ring->lock.
  */
 #ifndef LOADER_RUN_RING_TURNS_H
@@ -56,6 +59,7 @@
 #include <stdint.h>
 
 #include "fs/base/metrics/rank_figures.h"
+#include "fs/base/util/cleanup.h"
 #include "loader/run/loop/offload.h"
 #include "loader/run/loop/throughput.h"
 #include "loader/run/ring/losses.h"
@@ -234,6 +238,7 @@ struct ring {
 	struct buffer *inputs; /* memory for batch files, at most `prefetch` */
 	uint32_t num_inputs;
 	uint32_t in_flight; /* turns without is_named that are in flight */
+	uint32_t running;   /* workers that run rows now */
 	struct named named;
 	struct makers makers;
 	struct residence residence;
@@ -264,6 +269,36 @@ struct ring {
 	struct stage_lane *lanes;
 	atomic_uint_fast64_t failed_samples;
 };
+
+/* The unit tests of loaders have a ring that is compiled with TURNS_CHECKED, and so
+   have builds with sanitizers. Before each release of the lock it prints the first
+   invariant that does not hold, with all turns, and aborts. Other builds check
+   nothing. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#	define TURNS_CHECKED 1
+#endif
+#ifdef TURNS_CHECKED
+void turns_check(const struct ring *ring);
+#else
+static inline void turns_check(const struct ring *ring)
+{
+	(void)ring;
+}
+#endif
+
+/* Take and release ring->lock, and wait for a condition without it: until a time of
+   clock_in_ms() at the latest, unless that is NULL. turns_wait() returns 0, or
+   ETIMEDOUT after that time. */
+void turns_lock(struct ring *ring);
+void turns_unlock(struct ring *ring);
+int turns_wait(struct ring *ring, pthread_cond_t *cond,
+	       const struct timespec *until);
+
+void turns_end_scope(struct ring **ring);
+/* Holds the lock until the end of the enclosing block. */
+#define turns_scope(ring)                                                      \
+	__attribute__((cleanup(turns_end_scope), unused)) struct ring *        \
+	SCOPE_NAME(__LINE__) = (turns_lock(ring), (ring))
 
 /* Names the calling thread's work in NVIDIA's profilers, until the matching
    pop. Called without the lock. */

@@ -40,7 +40,7 @@ static bool store_failed_row(struct ring *ring, struct turn *t,
 {
 	struct step *s = t->step;
 
-	scoped_lock(&ring->lock);
+	turns_scope(ring);
 	if (f->row < s->failed_row) {
 		s->failed_row = f->row;
 		s->read_error = f->error;
@@ -70,10 +70,10 @@ static void note_join(struct ring *ring, struct turn *t, int r)
 		return;
 	failure_note(ring, t, t->step->batch.epoch, t->step->batch.number, r,
 		     false);
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	if (!t->error)
 		t->error = r;
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 }
 
 /* Runs rows and adds their time to *times. Called without the lock. */
@@ -135,7 +135,7 @@ static int run_callback(struct worker *w, struct turn *t)
 	if (!ring->options.callback || t->error || turn_is_stale(ring, t))
 		return 0;
 	t->state = TURN_FINISHING;
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 	turns_push_range(ring, "beton callback");
 	r = callback_run(ring->options.callback, batch, w->lane, &busy_ns, why,
 			 sizeof(why));
@@ -143,7 +143,7 @@ static int run_callback(struct worker *w, struct turn *t)
 	if (r)
 		failure_note_reason(ring, t, batch->epoch, batch->number,
 				    *why ? why : strerror(-r));
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	t->times.busy_ns += busy_ns;
 	return r;
 }
@@ -159,7 +159,7 @@ static int start_upload(struct worker *w, struct turn *t)
 	if (!t->step->parcel || t->error || turn_is_stale(ring, t))
 		return 0;
 	t->state = TURN_FINISHING;
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 	before = stage_now_ns();
 	r = step_start(t->step);
 	bytes = device_batch_size(t->step->parcel);
@@ -171,7 +171,7 @@ static int start_upload(struct worker *w, struct turn *t)
 	if (r)
 		failure_note(ring, t, t->step->batch.epoch,
 			     t->step->batch.number, r, true);
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	return r;
 }
 
@@ -197,13 +197,15 @@ static void run_turn(struct worker *w, struct turn *t)
 	int r;
 
 	t->next_row += n;
+	ring->running++;
 	residence_grant(ring, t);
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 	run_rows(w, t, first, n, &times);
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	t->times.busy_ns += times.busy_ns;
 	t->times.decode_ns += times.decode_ns;
 	t->rows_left -= n;
+	ring->running--;
 	if (t->rows_left)
 		return;
 	if (!t->error && !turn_is_stale(ring, t) && step_next_round(t->step)) {
@@ -246,7 +248,7 @@ static void *run_worker(void *arg)
 		&w->pipeline);
 
 	trace_here(w->lane->track);
-	pthread_mutex_lock(&ring->lock);
+	turns_lock(ring);
 	if (r)
 		turns_give_up(ring, r);
 	while (!ring->stopping && !r) {
@@ -256,7 +258,7 @@ static void *run_worker(void *arg)
 		else
 			wait_for_rows(w);
 	}
-	pthread_mutex_unlock(&ring->lock);
+	turns_unlock(ring);
 	pipeline_worker_close(w->pipeline);
 	return NULL;
 }
