@@ -384,6 +384,8 @@ lint: all
 	@sh tests/lint/environment.sh
 	@python3 tests/lint/words.py
 	@sh tests/lint/spelling.sh
+	@sh tests/lint/format.sh
+	@BUILD="$(BUILD)" sh tests/lint/python.sh
 	@echo "lint: passed"
 e2e: python bench $(link) $(netfs) $(BUILD)/test_remote_reader
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)

@@ -8,8 +8,7 @@ damages of the same dataset. The check "" stands for no finding. A check with
 import struct
 
 import damage
-from damage import (BLOB, DAMAGES, IMAGE, JPEG, LABEL, META, RAW, SCORE, TENS,
-                    VEC, at, descriptor, entries, entry, le, meta, payload,
+from damage import (BLOB, DAMAGES, IMAGE, JPEG, LABEL, META, RAW, SCORE, VEC, at, descriptor, entries, entry, le, meta, payload,
                     pointer, shape, table, write)
 
 CHECKS = {

@@ -137,8 +137,8 @@ class Loader:
         n = self.lib.beton_loader_stats(self.handle, out, 16)
         return {s.name.decode(): s for s in out[:n]}
 
-    def throughput(self, size=ctypes.sizeof(Pace)):
-        out = Pace(size=size)
+    def throughput(self, size=None):
+        out = Pace(size=size or ctypes.sizeof(Pace))
         r = self.lib.beton_loader_throughput(self.handle, ctypes.byref(out))
         return r or out
 

@@ -15,7 +15,7 @@ import pytest
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "e2e"))
 
-from dumped import BUILD, DEADLINE  # noqa: E402
+from dumped import DEADLINE  # noqa: E402
 from package import PACKAGE, betonfs  # noqa: E402
 
 Image = pytest.importorskip("PIL.Image")

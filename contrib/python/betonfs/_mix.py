@@ -313,10 +313,10 @@ class Mix(Epochs):
         if not isinstance(state, Mapping) or not mine.keys() <= state.keys():
             raise ValueError(f"{shown(state)} is no state of a mix: give what "
                              "its state_dict() returned")
-        for key in ("version", "seed", "cycle", "weights"):
-            if state[key] != mine[key]:
-                raise ValueError(f"the state is of {key} {state[key]}, the "
-                                 f"mix's is {mine[key]}")
+        for what in ("version", "seed", "cycle", "weights"):
+            if state[what] != mine[what]:
+                raise ValueError(f"the state is of {what} {state[what]}, the "
+                                 f"mix's is {mine[what]}")
         with self._lock:
             self._turn += 1
             for loader, own in zip(self.loaders, state["loaders"],

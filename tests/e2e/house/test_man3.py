@@ -61,7 +61,7 @@ def test_every_function_is_described(pages, name, comment, prototype):
     text = pages[name]
     assert f".Nm {name}\n.Nd " in text
     assert ".Sh DESCRIPTION\n" in text and ".Sh SEE ALSO\n" in text
-    assert f".In beton/" in text and name in text.split(".Bd -literal")[1]
+    assert ".In beton/" in text and name in text.split(".Bd -literal")[1]
 
 
 def test_no_page_is_left_over(pages):

@@ -4,7 +4,6 @@ import os
 import pathlib
 import random
 import resource
-import signal
 import subprocess
 import time
 

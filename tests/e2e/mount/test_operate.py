@@ -19,7 +19,7 @@ import pytest
 
 import elsewhere
 import make
-from conftest import (BUILD, DEADLINE, betonfs, failing, is_instrumented,
+from conftest import (BUILD, DEADLINE, betonfs, is_instrumented,
                       mounts, program, unmount, wait_until)
 
 ROOT = os.getuid() == 0

@@ -21,7 +21,7 @@ import dumped
 import make
 import sums
 from conftest import BUILD, DEADLINE
-from dumped import SANITIZER, beton, dump
+from dumped import SANITIZER, dump
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 import fsck_damage  # noqa: E402

@@ -122,7 +122,7 @@ def item_dtype(kind: Any) -> str | None:
     if pa.types.is_boolean(kind):
         return "|b1"
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return np.dtype(kind.to_pandas_dtype()).newbyteorder("<").str
+        return str(np.dtype(kind.to_pandas_dtype()).newbyteorder("<").str)
     return None
 
 
@@ -196,8 +196,8 @@ def _pack_array(column: Column, a: Any, errors: dict[int, str]) -> Packed:
     _nulls(column, a, errors)
     for i in found.nulls:
         errors.setdefault(i, f"column '{column.name}': a null in a list")
-    for i in np.flatnonzero(wrong):
-        errors.setdefault(int(i), (
+    for i in map(int, np.flatnonzero(wrong)):
+        errors.setdefault(i, (
             f"column '{column.name}': a list of another length than that of "
             f"the first row; --fields={column.name}:list stores lists of any "
             "length"))

@@ -7,7 +7,7 @@ import fcntl
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,10 +58,16 @@ def joined(parts: Sequence[Packed]) -> Packed:
         return parts[0]
     first = parts[0]
     if isinstance(first, Ints | Reals):
-        return type(first)(np.concatenate([p.values for p in parts]))
+        numbers = cast("Sequence[Ints | Reals]", parts)
+        return type(first)(np.concatenate([p.values for p in numbers]))
     if isinstance(first, Pixels):
-        return Pixels(joined([p.files for p in parts]),
-                      np.concatenate([p.sizes for p in parts]))
+        images = cast("Sequence[Pixels]", parts)
+        return Pixels(_joined_bytes([p.files for p in images]),
+                      np.concatenate([p.sizes for p in images]))
+    return _joined_bytes(cast("Sequence[Bytes]", parts))
+
+
+def _joined_bytes(parts: Sequence[Bytes]) -> Bytes:
     starts = np.cumsum([0, *(p.offsets[-1] for p in parts)], dtype=np.uint64)
     ends = [p.offsets[:-1] + start for p, start in zip(parts, starts)]
     return Bytes(np.concatenate([*ends, starts[-1:]]),

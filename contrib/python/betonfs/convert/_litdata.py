@@ -29,7 +29,7 @@ _REFUSED = {"pickle": "pickled Python objects", "graph": "graphs",
 def _as_is() -> dict[str, Any]:
     """Serializers that return the bytes of files, so that images are neither
     decoded nor encoded again."""
-    base = library("litdata.streaming.serializers", "litdata",
+    base: Any = library("litdata.streaming.serializers", "litdata",
                    "a directory of LitData").Serializer
 
     class AsIs(base):   # type: ignore[misc]

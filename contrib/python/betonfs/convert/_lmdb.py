@@ -68,7 +68,7 @@ class _Entries:
         if value is None:
             return None
         text = bytes(value)
-        digits = bytes(itertools.takewhile(lambda c: 48 <= c < 58, text))
+        digits = bytes(itertools.takewhile(b"0123456789".__contains__, text))
         n = int(digits or b"0")
         if n > self.num:
             raise Mistake(f"{path}: num-samples is {n}, but there are "

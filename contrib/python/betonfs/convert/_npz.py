@@ -7,7 +7,7 @@ import tempfile
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, IO
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class _Array:
     dtype: Any
     shape: tuple[int, ...]
     fortran: bool
-    stream: BinaryIO | None = None
+    stream: IO[bytes] | None = None
     next: int = 0
     whole: Any = None       # in Fortran order: a map of a copy
 
@@ -78,8 +78,11 @@ class _Array:
 def _header(stream: Any) -> tuple[tuple[int, ...], bool, Any]:
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(stream)
-    return np.lib.format.read_array_header_2_0(stream)
+        header = np.lib.format.read_array_header_1_0(stream)
+    else:
+        header = np.lib.format.read_array_header_2_0(stream)
+    shape, fortran, dtype = header
+    return shape, fortran, dtype
 
 
 class Npz(Source):

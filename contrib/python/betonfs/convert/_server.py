@@ -67,7 +67,7 @@ class _Server:
     def lanes(self, request: dict[str, Any]) -> None:
         """Fork processes with a connection each. They share the memory of the
         source, as the processes of torch's DataLoader do."""
-        ends = []
+        ends: list[int] = []
         for _ in range(request["lanes"]):
             ours, theirs = socket.socketpair(socket.AF_UNIX,
                                              socket.SOCK_SEQPACKET)

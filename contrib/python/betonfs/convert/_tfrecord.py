@@ -226,7 +226,7 @@ class TfRecord(RowSource):
                           "record has")
         feature = features[key]
         kind = feature.WhichOneof("kind")
-        values = getattr(feature, kind).value if kind else ()
+        values: Any = getattr(feature, kind).value if kind else []
         if len(values) and kind != expected:
             raise Refused(f"the feature '{key}' has another type than before")
         if form == "array":

@@ -61,8 +61,12 @@ def _train_place(rank: int | None,
 
 def _absolute(path: Path | Sequence[Path]) -> Path | list[Path]:
     """Makers have other working directories."""
-    if not isinstance(path, (str, bytes, os.PathLike)):
-        return [_absolute(each) for each in path]
+    if isinstance(path, (str, bytes, os.PathLike)):
+        return _one_absolute(path)
+    return [_one_absolute(each) for each in path]
+
+
+def _one_absolute(path: Path) -> Path:
     text = os.fsdecode(path)
     return path if "://" in text or text.startswith("{") else os.path.abspath(text)
 

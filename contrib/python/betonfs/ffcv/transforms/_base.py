@@ -22,7 +22,7 @@ def dtype_name(dtype: Any) -> str:
     torch and ml_dtypes have bfloat16."""
     if isinstance(dtype, torch.dtype):
         return str(dtype).removeprefix("torch.")
-    return np.dtype(dtype).name
+    return str(np.dtype(dtype).name)
 
 
 def torch_dtype(dtype: Any) -> Any:
