@@ -11,7 +11,7 @@
  *		if (line_is_turn(line, &me) && try())
  *			break;
  *		line_wait(line, frees);
- * } while (time is left);
+ *	} while (time is left);
  *	line_leave(line, &me);
  *
  * line.lock guards it, and no other lock is taken under it.
