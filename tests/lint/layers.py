@@ -90,7 +90,7 @@ FACE = {
     "fs/source/object": "disk open tables",
     "fs/data/dataset": "alloc_table>loader/tools/fsck class_names class_union"
                        " custom_field>loader/tools/fsck dataset field"
-                       " field_names>loader/tools/fsck format group joined sums"
+                       " field_names>loader/tools/fsck form format group joined sums"
                        " value_file verify vfile",
     "fs/data/writer": "*",
     "fs/data/cache": "arena cache choice",

@@ -9,34 +9,29 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/thread.h"
 #include "fs/data/dataset/class_union.h"
+#include "fs/data/dataset/form.h"
 #include "fs/source/local/join.h"
 #include "fs/source/net/net.h"
 #include "fs/source/url/url.h"
 
 /* --- formats --- */
 
-enum { WHY_SIZE = CLASS_WHY_SIZE + 64 };
+enum { WHY_SIZE = FORM_WHY_SIZE + 128 };
 
 #define WHY(why, ...) snprintf(why, WHY_SIZE, __VA_ARGS__)
 
-static bool is_same_array(const struct field *a, const struct field *b)
+static int check_field(const struct dataset *ds, const struct field *ours,
+		       const struct field *its, char *why)
 {
-	return !strcmp(a->dtype, b->dtype) && a->ndim == b->ndim &&
-	       !memcmp(a->shape, b->shape, a->ndim * sizeof(*a->shape));
-}
+	char own[FORM_SIZE], other[FORM_SIZE], reason[FORM_WHY_SIZE];
+	int r = form_check(form_of_field(its, other), form_of_field(ours, own),
+			   dataset_path(ds->parts->ds), reason);
 
-static int check_field(const struct field *ours, const struct field *its,
-		       char *why)
-{
 	if (strcmp(ours->name, its->name))
 		WHY(why, "its field %s is %s in the first file", its->stem,
 		    ours->stem);
-	else if (ours->type != its->type)
-		WHY(why, "its field %s has %s, that of the first file %s",
-		    its->stem, its->type->words, ours->type->words);
-	else if (!is_same_array(ours, its))
-		WHY(why, "its field %s has arrays of another type or shape",
-		    its->stem);
+	else if (r)
+		WHY(why, "its field %s %s", its->stem, reason);
 	else if (ours->meta_off != its->meta_off ||
 		 ours->meta_size != its->meta_size)
 		WHY(why, "its field %s is stored in another way", its->stem);
@@ -80,7 +75,7 @@ static int add_fields(struct dataset *ds, const struct dataset *part, char *why)
 		return -EINVAL;
 	}
 	for (uint32_t i = 0; i < all->num_fields && !r; i++) {
-		r = check_field(&all->fields[i], &its[i], why);
+		r = check_field(ds, &all->fields[i], &its[i], why);
 		r = r ? r : take_names(ds, part, &all->fields[i], &its[i], why);
 		if (its[i].unusable)
 			all->fields[i].unusable = its[i].unusable;

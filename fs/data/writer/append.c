@@ -9,6 +9,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/data/dataset/class_union.h"
 #include "fs/data/dataset/dataset.h"
+#include "fs/data/dataset/form.h"
 #include "fs/data/writer/copy.h"
 #include "fs/data/writer/rewrite.h"
 
@@ -44,14 +45,13 @@ static int out_of_memory(struct log *log)
 
 /* --- fields -------------------------------------------------------------- */
 
-/* Scalars of a dataset have a dtype, too; only that of arrays may vary. */
-static bool is_same_type(const struct writer_field *a,
-			 const struct writer_field *b)
+/* A type that does not exist has an empty form. */
+static const char *form_of(const struct writer_field *f, char out[FORM_SIZE])
 {
-	if (a->type != b->type || field_column(a->type) != COLUMN_ARRAY)
-		return a->type == b->type;
-	return !strcmp(a->dtype, b->dtype) && a->ndim == b->ndim &&
-	       !memcmp(a->shape, b->shape, sizeof(a->shape));
+	const struct field_type *type = field_type_by_id(f->type);
+
+	*out = '\0';
+	return type ? form_print(type, f->dtype, f->ndim, f->shape, out) : out;
 }
 
 static int refuse_field(const struct appender *a, const char *name,
@@ -65,15 +65,16 @@ static int match_field(struct appender *a, const struct appender_setup *setup,
 		       size_t i)
 {
 	const struct writer_field *to = &a->fields[i];
+	char have[FORM_SIZE], want[FORM_SIZE], why[FORM_WHY_SIZE];
 	size_t k = 0;
 
 	while (k < setup->num_fields && strcmp(setup->fields[k].name, to->name))
 		k++;
 	if (k == setup->num_fields)
 		return refuse_field(a, to->name, "the new samples lack it");
-	if (!is_same_type(&setup->fields[k], to))
-		return refuse_field(a, to->name,
-				    "the new samples have another type");
+	if (form_check(form_of(to, have), form_of(&setup->fields[k], want),
+		       "the new samples", why))
+		return refuse_field(a, to->name, why);
 	a->targets[i].from = k;
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/data/dataset/class_union.h"
 #include "fs/data/dataset/dataset.h"
+#include "fs/data/dataset/form.h"
 #include "fs/data/writer/copy.h"
 #include "fs/data/writer/rewrite.h"
 
@@ -57,33 +58,6 @@ static const char *path_of(const struct merge_part *part)
 
 /* --- fields -------------------------------------------------------------- */
 
-/* Describes the type of a field: "int", "ndarray <f4 (2, 3)". */
-static void describe(const struct field *f, char *out, size_t size)
-{
-	FILE *text = fmemopen(out, size, "w");
-
-	*out = '\0';
-	if (!text)
-		return;
-	fprintf(text, "%s", f->type->name);
-	if (field_is_array(f)) {
-		fprintf(text, " %s (", f->dtype);
-		for (uint32_t i = 0; i < f->ndim; i++)
-			fprintf(text, "%s%llu", i ? ", " : "",
-				(unsigned long long)f->shape[i]);
-		fputc(')', text);
-	}
-	fclose(text);
-}
-
-static bool is_same_type(const struct field *a, const struct field *b)
-{
-	return a->type == b->type &&
-	       (!field_is_array(a) ||
-		(!strcmp(a->dtype, b->dtype) && a->ndim == b->ndim &&
-		 !memcmp(a->shape, b->shape, a->ndim * sizeof(*a->shape))));
-}
-
 static const struct field *find_field(const struct merge_part *part,
 				      const char *name, uint32_t *index)
 {
@@ -103,7 +77,7 @@ static int match_field(const struct merge *m, struct merge_part *part,
 {
 	const struct field *ours = &m->parts->ds->format.fields[i];
 	const struct field *its = find_field(part, ours->name, &part->from[i]);
-	char have[128], want[128];
+	char have[FORM_SIZE], want[FORM_SIZE], why[FORM_WHY_SIZE];
 
 	if (!its) {
 		log_error(m->log,
@@ -112,15 +86,12 @@ static int match_field(const struct merge *m, struct merge_part *part,
 			  path_of(part), ours->name, path_of(m->parts));
 		return -EINVAL;
 	}
-	if (is_same_type(ours, its))
+	if (!form_check(form_of_field(its, have), form_of_field(ours, want),
+			path_of(m->parts), why))
 		return 0;
-	describe(its, have, sizeof(have));
-	describe(ours, want, sizeof(want));
-	log_error(
-		m->log,
-		"%s: field '%s' is %s, but in %s it is %s: files to be merged "
-		"need the same fields",
-		path_of(part), its->name, have, path_of(m->parts), want);
+	log_error(m->log,
+		  "%s: field '%s' %s: files to be merged need the same fields",
+		  path_of(part), its->name, why);
 	return -EINVAL;
 }
 

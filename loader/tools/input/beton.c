@@ -9,6 +9,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/data/dataset/class_union.h"
+#include "fs/data/dataset/form.h"
 #include "fs/data/dataset/joined.h"
 #include "fs/source/url/url.h"
 #include "loader/tools/input/kinds.h"
@@ -165,30 +166,43 @@ static int add_field(struct beton *b, const struct field *f)
 	return 0;
 }
 
-static bool is_same_field(const struct field *a, const struct field *b)
+static int check_field(const struct dataset *ds, const struct field *f,
+		       const struct dataset *first, const struct field *ours)
 {
-	return a->type == b->type && !strcmp(a->name, b->name) &&
-	       !strcmp(a->dtype, b->dtype) && a->ndim == b->ndim &&
-	       !memcmp(a->shape, b->shape, sizeof(a->shape));
+	char have[FORM_SIZE], want[FORM_SIZE], why[FORM_WHY_SIZE];
+
+	if (strcmp(f->name, ours->name))
+		snprintf(why, sizeof(why), "is '%s' in %s", ours->name,
+			 dataset_path(first));
+	else if (!form_check(form_of_field(f, have), form_of_field(ours, want),
+			     dataset_path(first), why))
+		return 0;
+	log_error(ds->log,
+		  "%s: field '%s' %s: --fields with one source at a time makes "
+		  "fields equal",
+		  dataset_path(ds), f->name, why);
+	return -EINVAL;
 }
 
 /* Later sources have the fields of the first, in the same order. */
 static int check_part(const struct beton *b, const struct dataset *ds)
 {
-	const struct format *first = &b->parts[0].ds->format;
-	const struct format *f = &ds->format;
-	bool same = f->num_fields == first->num_fields;
+	const struct dataset *first = b->parts[0].ds;
+	uint32_t n = ds->format.num_fields;
+	int r = 0;
 
-	for (uint32_t i = 0; same && i < f->num_fields; i++)
-		same = is_same_field(&f->fields[i], &first->fields[i]);
-	if (same)
-		return 0;
-	log_error(
-		b->input.log,
-		"%s: its fields differ from those of %s: beton info shows "
-		"both, and --fields with one source at a time makes them equal",
-		dataset_path(ds), dataset_path(b->parts[0].ds));
-	return -EINVAL;
+	if (n != first->format.num_fields) {
+		log_error(ds->log,
+			  "%s: has %u fields, but %s has %u: beton info shows "
+			  "them",
+			  dataset_path(ds), n, dataset_path(first),
+			  first->format.num_fields);
+		return -EINVAL;
+	}
+	for (uint32_t i = 0; i < n && !r; i++)
+		r = check_field(ds, &ds->format.fields[i], first,
+				&first->format.fields[i]);
+	return r;
 }
 
 /* Labels of later sources get the numbers of all names. */

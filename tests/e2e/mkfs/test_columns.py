@@ -3,6 +3,7 @@
 those of each source's own library, and mkfs.beton stores them."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -10,6 +11,7 @@ import pytest
 
 import betonfile
 import columns
+import parts
 from conftest import BUILD
 from libraries import ENVIRONMENT, PYTHON, need
 
@@ -139,3 +141,82 @@ def test_litdata_keeps_its_chunks(tmp_path):
                    env={**os.environ, "TMPDIR": str(temporary)})
     after = {p.name: p.read_bytes() for p in pathlib.Path(sources[0]).iterdir()}
     assert before == after and not list(temporary.iterdir())
+
+
+# --- several files ---
+
+FILES = """
+import sys, json, pathlib
+import numpy as np
+kind, *names = sys.argv[1:]
+if kind == "parquet":
+    import pyarrow as pa, pyarrow.parquet as pq
+for i, text in enumerate(names):
+    values, classes, unit = json.loads(text)
+    if kind == "parquet":
+        features = {"label": {"names": classes, "_type": "ClassLabel"}}
+        table = pa.table({"label": pa.array(values),
+                          "at": pa.array(values, pa.timestamp(unit))})
+        if classes:
+            table = table.replace_schema_metadata({"huggingface": json.dumps(
+                {"info": {"features": features}})})
+        pq.write_table(table, f"{i}.parquet")
+    else:
+        import h5py
+        kind_of = h5py.enum_dtype(dict(zip(classes, range(len(classes)))), "u1") \\
+            if classes else "u1"
+        with h5py.File(f"{i}.hdf5", "w") as file:
+            file.create_dataset("label", data=np.array(values, "u1"),
+                                dtype=kind_of)
+            file.create_dataset("at", data=np.zeros((len(values), 2), unit))
+"""
+
+
+def several(tmp_path, kind, *files):
+    """Packs the labels of files; returns them with their names, or the error."""
+    need("pyarrow" if kind == "parquet" else "h5py")
+    import json
+    subprocess.run([PYTHON, "-c", FILES, kind, *map(json.dumps, files)],
+                   cwd=tmp_path, check=True)
+    made = [tmp_path / f"{i}.{kind}" for i in range(len(files))]
+    out = tmp_path / "x.beton"
+    run = subprocess.run([MKFS, "--fields=label", "--shuffle", *made, out],
+                         capture_output=True, text=True)
+    if run.returncode:
+        return run.stderr
+    assert not run.stderr
+    ordered = tmp_path / "o.beton"
+    subprocess.run([MKFS, "-q", "--fields=label", *made, ordered], check=True)
+    labels = [v[0] for v in betonfile.Beton(ordered).values()]
+    assert sorted(labels) == sorted(v[0] for v in
+                                    betonfile.Beton(out).values())
+    return labels, parts.classes(ordered)
+
+
+UNITS = {"parquet": ("ns", "us", r"timestamp\[us\]", r"timestamp\[ns\]"),
+         "hdf5": ("f4", "f8", r"array <f8 \(2,\)",
+                  r"array <f4 \(2,\)")}
+
+
+@pytest.mark.parametrize("kind", UNITS)
+def test_classes_of_several_files_are_united(tmp_path, kind):
+    unit = UNITS[kind][0]
+    one = [[0, 1], ["cat", "dog"], unit]
+    assert several(tmp_path, kind, one, one) == ([0, 1, 0, 1], ["cat", "dog"])
+    assert several(tmp_path, kind, one, [[0, 1, 1], ["dog", "cat"], unit],
+                   [[1, 0], ["dog", "emu"], unit]) == (
+        [0, 1, 1, 0, 0, 2, 1], ["cat", "dog", "emu"])
+    found = several(tmp_path, kind, one, [[0], [], unit])
+    assert re.search(f"1.{kind}: column 'label' has no class names, but in "
+                     f".*/0.{kind} it has some: convert the files apart", found)
+    found = several(tmp_path, kind, one, [[1], ["emu"], unit])
+    assert re.search(f"1.{kind}, row 0: column 'label': 1 has no class name, but "
+                     "among all files it would be 'dog'", found)
+
+
+@pytest.mark.parametrize("kind", UNITS)
+def test_files_whose_values_mean_something_else_are_refused(tmp_path, kind):
+    unit, other, its, ours = UNITS[kind]
+    found = several(tmp_path, kind, [[0], ["cat"], unit], [[0], ["cat"], other])
+    assert re.search(f"1.{kind}: column 'at' is {its}, but in .*/0.{kind} it is "
+                     f"{ours}: convert the files apart", found)

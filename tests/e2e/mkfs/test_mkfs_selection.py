@@ -329,8 +329,11 @@ def test_several_datasets_follow_each_other(kept, tmp_path):
     two = mkfs(kept, kept, tmp_path / "two.beton").values()
     assert two == betonfile.Beton(kept).values() * 2
     mkfs("--fields=label", kept, tmp_path / "other.beton")
-    assert "its fields differ" in refused(kept, tmp_path / "other.beton",
-                                          tmp_path / "x.beton")
+    assert f"other.beton: has 1 fields, but {kept} has 2" in \
+        refused(kept, tmp_path / "other.beton", tmp_path / "x.beton")
+    mkfs("--fields=image,label:float=label", kept, tmp_path / "float.beton")
+    assert f"field 'label' is float, but in {kept} it is int" in \
+        refused(kept, tmp_path / "float.beton", tmp_path / "x.beton")
 
 
 def test_sources_of_two_kinds_are_refused(photos, kept, tmp_path):

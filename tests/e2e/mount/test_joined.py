@@ -165,7 +165,7 @@ def test_damage_names_the_file_and_its_sample(tmp_path, parts, pattern, mount):
 
 
 @pytest.mark.parametrize("fields,words", [
-    ([("label", make.FLOAT)], "label has floating-point numbers.*integers"),
+    ([("label", make.FLOAT)], "label is float, but in .*/a.beton it is int"),
     ([("count", make.INT)], "its field count is label in the first file"),
     ([("label", make.INT), ("other", make.INT)], "has 2 fields.*has 1"),
 ])
@@ -182,8 +182,10 @@ def test_arrays_need_the_same_shape(tmp_path):
         make.Dataset(tmp_path / f"{name}.beton",
                      [("vec", make.NDARRAY, "<f4", shape)],
                      [{"vec": np.zeros(shape, "<f4")}])
-    assert "b.beton: its field vec has arrays of another type or shape" \
-        in beton("info", tmp_path / "*.beton", code=1).stderr
+    assert re.search(
+        r"b.beton: its field vec is ndarray <f4 \(3, 2\), but in .*/a.beton it is "
+        r"ndarray <f4 \(2, 3\)",
+        beton("info", tmp_path / "*.beton", code=1).stderr)
 
 
 @pytest.mark.parametrize("names,words", [

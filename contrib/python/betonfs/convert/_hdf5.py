@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._block import Bytes, Ints, Packed, Pixels, Reals
-from ._source import (LOOK_AT, Column, Mistake, Options, Source, array_of,
+from ._source import (LOOK_AT, Column, Form, Mistake, Options, Source, array_of,
                       as_bytes, as_list, image_or_bytes, library, packed,
                       shortened)
 
@@ -62,6 +62,14 @@ def _num_chunks(dataset: Any) -> int:
     return n
 
 
+def _form(column: Column) -> Form:
+    """Bytes of a file may look like images or not."""
+    if column.key.form == "bytes":
+        return Form(column.refused or "bytes")
+    shape = f" {column.dtype} {column.shape}" if column.shape else ""
+    return Form(column.key.form + shape, column.classes)
+
+
 class Hdf5(Source):
     title = "HDF5 files"
 
@@ -69,10 +77,12 @@ class Hdf5(Source):
         self._h5py = library("h5py", "h5py", "an HDF5 file")
         self._files = [self._opened(path) for path in paths]
         self.columns = self._columns(paths[0], self._files[0])
+        self.forms: list[dict[str, Form]] = [
+            {c.name: _form(c) for c in self.columns if not c.refused}]
         self.parts, n = [], 0
         for i, (path, file) in enumerate(zip(paths, self._files)):
             self.parts.append((path, n))
-            n += self._rows_of(path, file, paths[0]) if i else self._rows
+            n += self._rows_of(path, file) if i else self._rows
         self._n = n
         self.sample_bytes = sum(
             self._files[0][c.key.path].nbytes // max(self._rows, 1)
@@ -171,25 +181,19 @@ class Hdf5(Source):
                 replace(c, types=(), refused=f"{c.key.rows} rows instead of "
                         f"{self._rows}: {REMEDY}") for c in columns]
 
-    def _rows_of(self, path: str, file: Any, first: str) -> int:
-        """The rows of another file, which has the same datasets."""
-        rows = set()
+    def _rows_of(self, path: str, file: Any) -> int:
+        """The rows of another file. Adds the forms of its datasets."""
+        rows, forms = set(), {}
         for column in self.columns:
-            if column.refused:
+            if column.refused or column.key.path not in file:
                 continue
-            own = None
-            if column.key.path in file:
-                found = self._column(column.name, file[column.key.path])
-                own = replace(found, key=replace(
-                    found.key, rows=column.key.rows))
-                rows.add(found.key.rows)
-            # Bytes of this file may look like images, or not.
-            same = own == column or own is not None and \
-                own.key.form == column.key.form == "bytes"
-            if not same or len(rows) > 1:
-                raise Mistake(f"{path}: {column.key.path}: missing, or of "
-                              f"another type or shape than in {first}: convert "
-                              "the files apart")
+            found = self._column(column.name, file[column.key.path])
+            forms[column.name] = _form(found)
+            rows.add(found.key.rows)
+        if len(rows) > 1:
+            raise Mistake(f"{path}: datasets have {min(rows)} and {max(rows)} "
+                          "rows: convert the files apart")
+        self.forms.append(forms)
         return rows.pop() if rows else 0
 
     def cast(self, column: Column, kind: str) -> Column:

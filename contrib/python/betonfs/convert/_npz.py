@@ -13,7 +13,7 @@ import numpy as np
 
 from ._block import Bytes, Packed, joined
 from ._hdf5 import _packed, _runs
-from ._source import (Column, Mistake, Options, Source, array_of, shortened)
+from ._source import (Column, Form, Mistake, Options, Source, array_of, shortened)
 
 REMEDY = "leave the array out with --fields"
 _IMAGES = ("image", "images", "img")
@@ -93,11 +93,11 @@ class Npz(Source):
         self._files: list[dict[str, _Array]] = []
         for path in paths:
             arrays = self._arrays(path)
-            if self._files:
-                self._check(path, arrays, paths[0])
             self._files.append(arrays)
             self.parts.append((path, self._n))
             self._n += next(iter(arrays.values())).shape[0]
+        self.forms = [{name: Form(f"{a.dtype} {a.shape[1:]}")
+                       for name, a in file.items()} for file in self._files]
         if not self._n:
             raise Mistake(f"{paths[0]}: no rows")
         self.columns = [self._column(name, a)
@@ -133,17 +133,6 @@ class Npz(Source):
                           f"'{rows[more]}' has {more}: save arrays of one "
                           "length in a file of their own")
         return found
-
-    def _check(self, path: str, arrays: dict[str, _Array], first: str) -> None:
-        own = self._files[0]
-        for name in {*own, *arrays}:
-            if name not in own or name not in arrays:
-                raise Mistake(f"{path}: array '{name}' is not in both this file "
-                              f"and {first}")
-            a, b = own[name], arrays[name]
-            if (a.dtype, a.shape[1:]) != (b.dtype, b.shape[1:]):
-                raise Mistake(f"{path}: array '{name}' has another type or "
-                              f"shape than in {first}")
 
     @staticmethod
     def _column(name: str, a: _Array) -> Column:

@@ -10,8 +10,8 @@ from typing import Any
 
 from . import _arrow
 from ._block import Packed
-from ._source import (LOOK_AT, BLOCK_BYTES, Column, Mistake, Options, Source,
-                      library, shortened)
+from ._source import (LOOK_AT, BLOCK_BYTES, Column, Form, Mistake, Options,
+                      Source, library, shortened)
 
 # Bytes that pyarrow reads of a column at a time.
 _READ = 1 << 20
@@ -61,6 +61,12 @@ def _columns(head: Any) -> list[Column]:
     return found
 
 
+def _forms(schema: Any) -> dict[str, Form]:
+    features = _features(schema)
+    return {name: Form(str(_arrow.meaning(schema.field(name).type)),
+                       _classes(features.get(name))) for name in schema.names}
+
+
 class Parquet(Source):
     title = "Parquet files"
 
@@ -73,8 +79,7 @@ class Parquet(Source):
             n += file.metadata.num_rows
         self._n = n
         self.columns = _columns(self._head())
-        for path, file in zip(paths[1:], self._files[1:]):
-            self._check(paths[0], path, file)
+        self.forms = [_forms(file.schema_arrow) for file in self._files]
         groups = [f.metadata.row_group(i) for f in self._files
                   for i in range(f.metadata.num_row_groups)]
         self.sample_bytes = sum(g.total_byte_size for g in groups) // max(n, 1)
@@ -105,25 +110,6 @@ class Parquet(Source):
             return file.schema_arrow.empty_table()
         return pa.Table.from_batches([batch]).replace_schema_metadata(
             file.schema_arrow.metadata)
-
-    def _check(self, first: str, path: str, file: Any) -> None:
-        """Another file has the same columns."""
-        own, other = self._files[0].schema_arrow, file.schema_arrow
-        if sorted(own.names) != sorted(other.names):
-            odd = sorted(set(own.names) ^ set(other.names))
-            raise Mistake(f"{path}: column '{odd[0]}' is not in both this file "
-                          f"and {first}: convert the files apart")
-        for name in own.names:
-            a, b = own.field(name).type, other.field(name).type
-            if _arrow.meaning(a) != _arrow.meaning(b):
-                raise Mistake(f"{path}: column '{name}' has the type {b}, but "
-                              f"{a} in {first}: convert the files apart")
-        mine, theirs = _features(own), _features(other)
-        for name in own.names:
-            if _classes(mine.get(name)) != _classes(theirs.get(name)):
-                raise Mistake(f"{path}: column '{name}' has other names of "
-                              f"classes than in {first}: convert the files "
-                              "apart, and join them with beton merge")
 
     def cast(self, column: Column, kind: str) -> Column:
         if kind == "json":

@@ -6,7 +6,7 @@ import importlib
 import json
 import operator
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,6 +63,14 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Form:
+    """All that a column must share in several files, to mean the same there."""
+    text: str
+    # These may differ: mkfs.beton unites them by name.
+    classes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Options:
     """Options of mkfs.beton that a source needs."""
     # Extensions of the images that it reads itself.
@@ -82,6 +90,9 @@ class Source:
     columns: list[Column]
     # Path, and number of the first sample.
     parts: Sequence[tuple[str, int]] = ()
+    # The forms of the columns of each part by name, unless the source itself
+    # has compared them.
+    forms: Sequence[Mapping[str, Form]] = ()
     ignored = 0             # files or entries that are no samples
     keep = False            # images stay as they are by default
     parallel = False        # processes read faster than one
@@ -109,8 +120,16 @@ class Source:
         return {"title": self.title, "unit": self.unit, "samples": len(self),
                 "rows": rows, "ignored": self.ignored, "keep": self.keep,
                 "lanes": self.parallel, "parts": list(self.parts),
+                "forms": self._described_forms(),
                 "fields": [column.described(i)
                            for i, column in enumerate(self.columns)]}
+
+
+    def _described_forms(self) -> list[dict[str, Any]]:
+        if all(form == self.forms[0] for form in self.forms):
+            return []
+        return [{name: {"form": own.text, "classes": list(own.classes)}
+                 for name, own in form.items()} for form in self.forms]
 
 
 class RowSource(Source):

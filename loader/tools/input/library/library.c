@@ -18,6 +18,7 @@
 #include "loader/tools/input/library/pass.h"
 #include "loader/tools/input/library/schema.h"
 #include "loader/tools/input/library/spool.h"
+#include "loader/tools/input/library/unite.h"
 #include "loader/tools/picture/picture.h"
 #include "loader/util/utf8.h"
 
@@ -39,7 +40,8 @@ struct library {
 	struct server server;
 	char *path; /* the first one */
 	json_t *description;
-	json_t *casts; /* descriptions of fields that were converted */
+	json_t *casts;	     /* descriptions of fields that were converted */
+	struct unite *unite; /* NULL: all files have equal columns */
 	struct library_reading now;
 };
 
@@ -89,6 +91,7 @@ static void close_library(struct input *in)
 	for (size_t i = 0; i < in->num_fields; i++)
 		free((void *)in->fields[i].classes);
 	free(in->fields);
+	unite_close(l->unite);
 	json_decref(l->description);
 	json_decref(l->casts);
 	free(l->path);
@@ -136,9 +139,10 @@ static void print_need(const struct input_path *path, char out[NEED_SIZE])
 	char names[PICTURE_LIST_SIZE];
 
 	if (S_ISDIR(path->st.st_mode))
-		snprintf(out, NEED_SIZE,
-			 "%s: no image files (%s); a dataset of a Python library",
-			 path->path, picture_extensions(names));
+		snprintf(
+			out, NEED_SIZE,
+			"%s: no image files (%s); a dataset of a Python library",
+			path->path, picture_extensions(names));
 	else
 		snprintf(out, NEED_SIZE, "%s", path->path);
 }
@@ -166,6 +170,7 @@ static int open_source(struct library *l, const struct input_setup *setup)
 
 	r = r ? r : ask(l, open_request(setup), &l->description);
 	r = r ? r : schema_read(l->description, &l->input);
+	r = r ? r : unite_open(l->description, &l->input, &l->unite);
 	l->casts = json_array();
 	if (r || !json_is_true(json_object_get(l->description, "lanes")))
 		return r;
@@ -193,8 +198,8 @@ static int cast(struct input *in, size_t field, const char *type)
 	struct library *l = of(in);
 	json_t *description;
 	int r = ask(l,
-		    json_pack("{s:i, s:s}", "cast", (int)in->fields[field].index,
-			      "type", type),
+		    json_pack("{s:i, s:s}", "cast",
+			      (int)in->fields[field].index, "type", type),
 		    &description);
 
 	if (r)
@@ -387,6 +392,23 @@ static int read_value(const struct library_reader *reader,
 	return 0;
 }
 
+/* Sets the numbers of labels among the classes of all files. */
+static int unite_labels(const struct input *in, uint64_t sample,
+			const bool *wanted, struct input_value *values,
+			struct input_error *error)
+{
+	const struct library *l = of(in);
+	uint64_t first;
+	size_t part = schema_part(l->description, sample, &first);
+	int r = 0;
+
+	for (size_t i = 0; i < in->num_fields && !r; i++)
+		if (wanted[i] && in->fields[i].type == INPUT_INT)
+			r = unite_label(l->unite, in, i, part, &values[i],
+					error);
+	return r;
+}
+
 static int read_sample(struct input_reader *input_reader, uint64_t sample,
 		       const bool *wanted, struct input_value *values,
 		       struct input_error *error)
@@ -408,7 +430,9 @@ static int read_sample(struct input_reader *input_reader, uint64_t sample,
 		if (wanted[i])
 			e = read_value(reader, r, i, rank % r->rows, &values[i],
 				       error);
-	return e;
+	return e || !of(in)->unite
+		       ? e
+		       : unite_labels(in, sample, wanted, values, error);
 }
 
 static void describe(const struct input *in, uint64_t sample, char *out,

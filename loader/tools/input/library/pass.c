@@ -161,8 +161,9 @@ static int receive(struct pass *p, struct pass_lane *l, struct block **out)
 	r = fstat(fd, &st) < 0 ? -errno
 			       : block_map(fd, 0, (uint64_t)st.st_size, rows,
 					   p->setup.num_columns, out);
-	return r ? fail(p, r, r == -EBADMSG ? "Python sent a damaged block"
-					    : strerror(-r))
+	return r ? fail(p, r,
+			r == -EBADMSG ? "Python sent a damaged block"
+				      : strerror(-r))
 		 : 0;
 }
 

@@ -67,8 +67,8 @@ static bool read_shape(const json_t *d, struct input_field *f)
 		return false;
 	strcpy(f->dtype, string(d, "dtype"));
 	f->ndim = (uint32_t)json_array_size(shape);
-	json_array_foreach(shape, i, side)
-		f->shape[i] = (uint64_t)json_integer_value(side);
+	json_array_foreach(shape, i, side) f->shape[i] =
+		(uint64_t)json_integer_value(side);
 	return true;
 }
 
@@ -84,9 +84,8 @@ static int read_classes(const json_t *d, struct input_field *f)
 	names = calloc(json_array_size(list), sizeof(*names));
 	if (!names)
 		return -ENOMEM;
-	json_array_foreach(list, i, name)
-		names[i] = json_string_value(name) ? json_string_value(name)
-						   : "";
+	json_array_foreach(list, i, name) names[i] =
+		json_string_value(name) ? json_string_value(name) : "";
 	f->classes = names;
 	f->num_classes = json_array_size(list);
 	return 0;
@@ -130,31 +129,41 @@ int schema_read(const json_t *d, struct input *in)
 	in->num_samples = number(d, "samples");
 	in->ignored = number(d, "ignored");
 	in->keeps_images = flag(d, "keep");
-	json_array_foreach(fields, i, field)
-		r = r ? r : schema_add_field(field, in);
+	json_array_foreach(fields, i, field) r =
+		r ? r : schema_add_field(field, in);
 	return r;
 }
 
-void schema_describe(const json_t *d, uint64_t sample, char *out, size_t size)
+static uint64_t first_of(const json_t *parts, size_t part)
+{
+	return (uint64_t)json_integer_value(
+		json_array_get(json_array_get(parts, part), 1));
+}
+
+size_t schema_part(const json_t *d, uint64_t sample, uint64_t *first)
 {
 	const json_t *parts = json_object_get(d, "parts");
 	size_t low = 0, high = json_array_size(parts);
-	const char *path;
-	uint64_t first;
 
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
-		const json_t *part = json_array_get(parts, middle);
 
-		if ((uint64_t)json_integer_value(json_array_get(part, 1)) <=
-		    sample)
+		if (first_of(parts, middle) <= sample)
 			low = middle;
 		else
 			high = middle;
 	}
-	path = json_string_value(json_array_get(json_array_get(parts, low), 0));
-	first = (uint64_t)json_integer_value(
-		json_array_get(json_array_get(parts, low), 1));
+	*first = first_of(parts, low);
+	return low;
+}
+
+void schema_describe(const json_t *d, uint64_t sample, char *out, size_t size)
+{
+	uint64_t first;
+	size_t part = schema_part(d, sample, &first);
+	const char *path = json_string_value(json_array_get(
+		json_array_get(json_object_get(d, "parts"), part), 0));
+
 	snprintf(out, size, "%s, %s %llu", path ? path : string(d, "title"),
 		 string(d, "unit"), (unsigned long long)(sample - first));
 }

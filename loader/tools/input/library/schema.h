@@ -11,6 +11,8 @@
  *		form
  *	lanes	true: several processes read faster than one
  *	parts	[path, number of its first sample] in order
+ *	forms	of each part {name: {form, classes}}, if parts differ: see
+ *		unite.h
  *	fields	{name, type, dtype, shape, classes, tensor, refused, types}: see
  *		struct input_field
  */
@@ -27,6 +29,9 @@ int schema_read(const json_t *description, struct input *in);
 
 /* Adds one field. */
 int schema_add_field(const json_t *description, struct input *in);
+
+/* Returns the part of a sample, and sets *first to the part's first sample. */
+size_t schema_part(const json_t *description, uint64_t sample, uint64_t *first);
 
 /* Prints "PATH, row 5". */
 void schema_describe(const json_t *description, uint64_t sample, char *out,

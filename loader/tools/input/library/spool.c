@@ -69,8 +69,8 @@ int spool_open(struct pass *pass, uint64_t rows_per_block, uint64_t count,
 	int r;
 
 	if (s)
-		s->extents = calloc(pass_num_blocks(pass) + 1,
-				    sizeof(*s->extents));
+		s->extents =
+			calloc(pass_num_blocks(pass) + 1, sizeof(*s->extents));
 	if (!s || !s->extents) {
 		log_error(log, "out of memory");
 		free(s);
