@@ -11,6 +11,7 @@
 #   lint                   check includes, headers, symbols, pages, language
 #   unit                   run unit tests and the fuzzers' corpora that changed
 #   e2e                    test programs and Python; mounts need /dev/fuse
+#   quick                  the tests of e2e that are marked so, one or two of an area
 #   docs                   the documentation site in build/docs/html, with Sphinx
 #   pictures               draw the pictures of the documentation again
 #   bench                  build what contrib/bench/gpu runs, with its tests
@@ -344,8 +345,8 @@ wheel: ; $(Q)BUILD=$(BUILD) contrib/wheels/build $(PYTHON)
 
 # --- checks ------------------------------------------------------------------
 
-# Tests use all cores, whether or not make is called with -j. The parts of check
-# follow each other, because each of them does.
+# Unit tests use all cores, whether or not make is called with -j. In check, e2e runs
+# after them, because it does so, too.
 ifneq ($(and $(filter 0,$(MAKELEVEL)),$(filter check unit,$(MAKECMDGOALS))),)
 MAKEFLAGS += -j$(shell nproc)
 endif
@@ -387,8 +388,12 @@ lint: all
 	@sh tests/lint/format.sh
 	@BUILD="$(BUILD)" sh tests/lint/python.sh
 	@echo "lint: passed"
+# Tests wait more than they compute: with pytest-xdist, one process more than cores.
+pytest = BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q $(shell $(PYTHON) -c 'import os, xdist; print("--dist=loadfile -n", len(os.sched_getaffinity(0)) + 1)' 2>/dev/null)
 e2e: python bench $(link) $(netfs) $(BUILD)/test_remote_reader
-	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)
+	@$(pytest) tests/e2e tests/python $(PYTEST)
+quick: all python $(standins) $(link) $(netfs)
+	@$(pytest) -m quick tests/e2e tests/python $(PYTEST)
 
 # Harnesses with a main() that replays files, the same for libFuzzer, and the
 # programs that tests/fuzz/mutate runs.
@@ -465,4 +470,4 @@ clean: ; rm -rf build build-* compile_commands.json
 # The comment at the top of this file, up to the line before "One makefile".
 help: ; @sed -n '/^# One makefile/q; s/^# \{0,1\}//p' Makefile
 FORCE:
-.PHONY: help all python sdist wheel check unit lint e2e docs pictures bench fuzz format abi deb install uninstall clean FORCE
+.PHONY: help all python sdist wheel check unit lint e2e quick docs pictures bench fuzz format abi deb install uninstall clean FORCE

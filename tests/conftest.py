@@ -4,6 +4,11 @@ import os
 import pathlib
 import sys
 
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "quick: one of the tests of make quick")
+
+
 if os.environ.get("BETON_TEST_REMOTE"):
     sys.path.append(str(pathlib.Path(__file__).parent / "e2e"))
     import elsewhere

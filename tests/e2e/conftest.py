@@ -74,7 +74,8 @@ def nothing_is_left():
     """In directories that all programs share. Those of others come and go."""
     before = resources.made()
     yield
-    wait_until(lambda: not resources.made() - before,
+    left = resources.made() - before
+    wait_until(lambda: not left & resources.made(),
                "directories of compilers to go")
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of `make install`, and the compiler of the tested build."""
+import fcntl
 import os
 import pathlib
 import shutil
@@ -32,15 +33,23 @@ CC, SANITIZER = flags()
 @pytest.fixture(scope="session")
 def root(tmp_path_factory):
     """DESTDIR of an installation under /usr, out of a build of its own: the
-    prefix is in beton.pc, and the tested build stays as it is."""
+    prefix is in beton.pc, and the tested build stays as it is. The processes of
+    pytest-xdist share it."""
     for tool in ("make", CC, "pkg-config"):
         if not shutil.which(tool):
             pytest.skip(f"{tool} is not installed")
-    dest = tmp_path_factory.mktemp("dest")
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    dest = folder / "installed"
     quiet = {k: v for k, v in os.environ.items()
              if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "BUILD", "SAN")}
     san = ",".join(f.split("=")[1] for f in SANITIZER)
-    run("make", "-s", f"-j{os.cpu_count()}", "-C", ROOT, "install",
-        f"DESTDIR={dest}", "PREFIX=/usr", f"CC={CC}", f"SAN={san}",
-        f"BUILD={tmp_path_factory.mktemp('build')}", env=quiet)
+    with open(folder / "installed.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not dest.exists():
+            run("make", "-s", f"-j{os.cpu_count()}", "-C", ROOT, "install",
+                f"DESTDIR={dest}.new", "PREFIX=/usr", f"CC={CC}", f"SAN={san}",
+                f"BUILD={folder / 'installed.build'}", env=quiet)
+            os.rename(f"{dest}.new", dest)
     return dest

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import http.client
 import http.server
+import itertools
 import json
 import os
 import pathlib
@@ -30,9 +31,17 @@ LINK_ADDRESS = "10.99.0.1"
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 
 
+# A server listens some time after its port was found free. So these are not of those
+# that the kernel chooses, and other processes of pytest begin elsewhere.
+PORTS = itertools.count(100 * os.getpid())
+
+
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
+    while True:
+        port = 10000 + next(PORTS) % 20000
+        with contextlib.suppress(OSError), \
+                socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def end_with_parent():

@@ -1,7 +1,12 @@
 #!/bin/sh
-# ruff checks all Python files, and mypy the types of the package, where they are
-# installed. contrib/python/pyproject.toml has the rules of both.
+# No test imports another. ruff checks all Python files, and mypy the types of the
+# package, where they are installed. contrib/python/pyproject.toml has their rules.
 set -eu
+# Helpers of several tests are modules of their own.
+if grep -rnE '^ *(from|import) test_' tests --include='*.py'; then
+    echo "python: a test imports another test" >&2
+    exit 1
+fi
 config=contrib/python/pyproject.toml
 
 if command -v ruff >/dev/null; then

@@ -190,6 +190,7 @@ def test_fields_are_chosen_and_converted(convert, rows, saved, tmp_path):
             assert batch.box[0].tolist() == want["box"]
 
 
+@pytest.mark.quick
 def test_a_plan_is_printed(convert, saved, tmp_path):
     printed = convert("--dry-run", "--limit=5", saved, tmp_path / "x.beton")
     lines = printed.splitlines()

@@ -22,6 +22,7 @@ DATA = 'synthetic(16, image="uint8[40,60,3]", label="int64<9")'
 
 # --- strings ---
 
+@pytest.mark.quick
 def test_the_example():
     text = ops.random_resized_crop(224, scale=(0.25, 1)) | ops.flip()
     assert text == 'random_resized_crop(224, scale="0.25,1") | flip'

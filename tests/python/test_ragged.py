@@ -37,6 +37,7 @@ def load(path, pipeline, tensors="numpy", **options):
                           tensors=tensors, drop_last=False, **options)
 
 
+@pytest.mark.quick
 def test_the_file_matches_the_manual(path):
     raw = betonfs.Dataset(path).raw(5, "boxes")
     assert raw == pack(sample(5)["boxes"])

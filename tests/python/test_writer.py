@@ -49,6 +49,7 @@ def test_an_int_field_refuses_the_rest(tmp_path, value, shown, workers):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("dtype, value, shown", [
     ("int32", [1, 1.7], "1.7"), ("uint8", [300, 0], "300"),
     ("uint8", [-1, 0], "-1"), ("bool", [2, 0], "2"),
@@ -97,6 +98,7 @@ def test_an_image_of_16_bits_keeps_its_upper_8(tmp_path, mode):
     assert (back == expected[None, :, None]).all()
 
 
+@pytest.mark.quick
 def test_write_and_mkfs_make_the_same_file(tmp_path):
     image = pytest.importorskip("PIL.Image")
     (tmp_path / "in").mkdir()

@@ -75,6 +75,7 @@ def test_the_matrix_has_all_systems():
     assert called | {"newcomer"} == set(ci_jobs())
 
 
+@pytest.mark.quick
 def test_names_in_the_script_exist():
     text = re.sub(r"^\s*#.*$", "", CI.read_text(), flags=re.M)
     targets = {word for line in re.findall(r"\bmake (.*)", text)

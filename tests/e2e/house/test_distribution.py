@@ -109,14 +109,10 @@ def listed_paths():
         yield re.sub(r"%\{(\w+)\}", lambda m: MACROS[m[1]], pattern)
 
 
-def test_the_spec_lists_installed_files(tmp_path):
+def test_the_spec_lists_installed_files(root):
     """A line of %files matches each installed path, except the archive, which
     %install removes. Each line matches a path."""
-    env = {k: v for k, v in os.environ.items() if k != "MAKEFLAGS"}
-    subprocess.run(
-        ["make", "-s", "-C", ROOT, "install", "PREFIX=/usr",
-         f"DESTDIR={tmp_path}", f"BUILD={BUILD}"], check=True, env=env)
-    installed = {f"/{p.relative_to(tmp_path)}" for p in tmp_path.rglob("*")
+    installed = {f"/{p.relative_to(root)}" for p in root.rglob("*")
                  if p.is_symlink() or p.is_file()}
     installed.remove("/usr/lib/libbeton.a")
     assert len(installed) > 100

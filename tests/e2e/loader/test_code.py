@@ -57,6 +57,7 @@ def objects(cache):
     return sorted(cache.rglob("*.so"))
 
 
+@pytest.mark.quick
 @needs_compiler
 def test_bench_reports_which_code_runs(data, cache, tmp_path):
     wait, off = env(cache, BETON_JIT="wait"), env(cache, BETON_JIT="off")

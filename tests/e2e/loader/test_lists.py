@@ -51,6 +51,7 @@ def test_without_an_operation_it_is_bytes(data, values, tmp_path):
             assert b.row("tokens", row) == pack(values["tokens"][i])
 
 
+@pytest.mark.quick
 def test_a_list_is_cut_and_counted(data, values, tmp_path):
     for b in batches(data, tmp_path, "tokens | truncate(5); "
                      "n = tokens | length; m = tokens | truncate(5) | length"):

@@ -55,6 +55,7 @@ def check_tensors(data, batches):
         assert b.outputs["tens"].dtype == np.int16
 
 
+@pytest.mark.quick
 def test_fields_come_exactly(data, mount, tmp_path):
     options = ["--spec", SPEC, "--pipeline", AUGMENT]
     for out, source in (("a", data.path), ("b", mount(data.path))):
@@ -141,6 +142,7 @@ def whole_epoch(data, out, epoch):
     return digest(out)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("trial", range(20))
 def test_resume_anywhere_with_other_workers_and_ranks(data, tmp_path, trial):
     """Some batches with one world size, the rest with another: together one

@@ -66,6 +66,7 @@ def stream(text):
     return text.split("(")[0] + (":n" if "group=n" in text else ":0")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("define,text", OPS, ids=[t for _, t in OPS])
 def test_an_operation_matches_the_manual(data, tmp_path, define, text):
     changed = 0

@@ -127,6 +127,7 @@ def test_jpg_is_the_default_and_ffcvs_kind_of_jpeg(flat):
         assert im.layer[0][1:3] == (2, 2), "4:2:0"
 
 
+@pytest.mark.quick
 def test_raw_is_exactly_the_decoded_pixels(flat):
     for i, image in enumerate(make(flat, "--mode=raw").images()):
         assert (pixels(image) == truth(flat / ("%d.jpg" % i))).all()
@@ -337,6 +338,7 @@ def test_few_gray_levels_spread_over_all(tmp_path, depth):
 
 # --- repeatability -----------------------------------------------------------
 
+@pytest.mark.quick
 @pytest.mark.parametrize("options", [
     ("--mode=jpg",), ("--mode=proportion=0.5", "--shuffle", "--seed=3"),
     ("--mode=keep", "--max-resolution=50")])

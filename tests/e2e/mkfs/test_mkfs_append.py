@@ -51,6 +51,7 @@ def names(path):
     return [f.get("classes") for f in json.loads(text)["fields"]]
 
 
+@pytest.mark.quick
 def test_appended_samples_follow_and_classes_are_united(tmp_path):
     first = images(tmp_path / "a", ["bee", "dog"])
     second = images(tmp_path / "b", ["ant", "dog"], seed=1)

@@ -244,6 +244,7 @@ def shard(path, samples, form=tarfile.PAX_FORMAT):
                 add(t, f"{key}.{extension}", data)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT,
                                   tarfile.PAX_FORMAT])
 def test_shards(tmp_path, out, form):
@@ -397,6 +398,7 @@ def test_types_of_columns(tmp_path, out, values, kind):
     np.testing.assert_equal(got, want)
 
 
+@pytest.mark.quick
 def test_lines_of_json(tmp_path, pictures, out):
     rows = [{"path": f"im/{i}.png", "label": i - 3, "z": i / 7, "f": i > 3,
              "box": [i, 1, 2.5], "ids": [i, -1], "ragged": [1] * i,

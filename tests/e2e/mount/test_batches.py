@@ -32,6 +32,7 @@ def contents(mnt, **which):
 
 # --- what is in them ---
 
+@pytest.mark.quick
 def test_a_stranger_can_read_a_batch(data, mount):
     seen = []
     for number, raw in enumerate(contents(mount(data.path), epoch=7)):

@@ -73,6 +73,7 @@ def same(data, i, name, got):
         assert got == data.content(i, name)
 
 
+@pytest.mark.quick
 def test_samples_hold_every_value(data, mnt):
     assert sorted(os.listdir(mnt / "samples")) == \
         [data.name(i) for i in range(30)]
@@ -329,6 +330,7 @@ def test_an_epoch_lists_its_batches(mnt):
             [f"{i:06d}.batch" for i in range(n)]
 
 
+@pytest.mark.quick
 def test_a_batch_is_the_same_however_it_is_read(mnt):
     path = mnt / "batches/batch=13/2/000001.batch"
     whole = path.read_bytes()
@@ -397,6 +399,7 @@ def test_help_and_versions(fuse):
     assert {"ro", "uid", "umask", "order", "log"} <= set(keys)
 
 
+@pytest.mark.quick
 def test_failures_have_the_codes_of_mount(data, fuse, tmp_path):
     text, fifo = tmp_path / "text", tmp_path / "fifo"
     text.write_text("no dataset\n" * 100)
@@ -455,6 +458,7 @@ def test_messages_can_go_to_a_file(data, background, tmp_path):
     assert "betonfs[" in line and "unknown key 'bad'" in line
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("args", [(), ("-s",)])
 def test_signals_unmount_and_end_with_0(data, daemon, how, args):

@@ -242,7 +242,8 @@ def test_nothing_is_left_of_a_killed_daemon(data, daemon, tmp_path):
     assert (d.where / "batches/batch=4/0/000000.batch").read_bytes()
     d.process.kill()
     d.wait()
-    assert set(os.listdir("/dev/shm")) <= before
+    left = set(os.listdir("/dev/shm")) - before
+    wait_until(lambda: not left & set(os.listdir("/dev/shm")), "files of others")
     again = daemon(data.path, where=d.where)
     assert (d.where / "samples/000007/label").read_text() == "7\n"
     assert again.end() == 0 and str(d.where) not in mounts()

@@ -123,6 +123,7 @@ def test_metrics_are_openmetrics(data, mount):
             assert s.labels["mountpoint"] == str(mnt)
 
 
+@pytest.mark.quick
 def test_metrics_are_text_of_prometheus_too(data, mount):
     parser = pytest.importorskip("prometheus_client.parser")
     mnt = mount(data.path)
@@ -223,6 +224,7 @@ def test_odd_names_are_escaped(data, mount, tmp_path):
 
 # --- the counters ---
 
+@pytest.mark.quick
 def test_every_way_is_counted_exactly(data, mount):
     mnt = mount(data.path)
     sizes = [(mnt / path_of(i)).stat().st_size for i in range(N // 4)]

@@ -69,6 +69,7 @@ def test_every_way_gives_the_same(data, mount, tmp_path, spec, pipeline):
         assert digest(tmp_path / way) == want
 
 
+@pytest.mark.quick
 def test_a_batch_is_the_file(data, mount):
     mnt = mount(data.path)
     client = Client(mnt)

@@ -44,6 +44,7 @@ def load(data):
 
 # --- batches ---
 
+@pytest.mark.quick
 @pytest.mark.parametrize("how", ["file", "mount"])
 def test_batches_are_those_of_dump(data, mount, load, tmp_path, how):
     want = dump(data.path, tmp_path / "x", "--spec", SPEC, "--pipeline",
@@ -518,6 +519,7 @@ def test_numba_compiles_them(load):
     assert kind._code.nopython_signatures
 
 
+@pytest.mark.quick
 def test_a_state_continues_in_another_world_size(load):
     want = {b.number: snapshot(b) for b in load()}
     ranks = [load(rank=r, world_size=2) for r in range(2)]
@@ -1001,6 +1003,7 @@ def dataset(data):
     return betonfs.Dataset(data.path)
 
 
+@pytest.mark.quick
 def test_samples_equal_written_values(data, dataset):
     assert len(dataset) == N
     assert {k: f["type"] for k, f in dataset.fields.items()} == {

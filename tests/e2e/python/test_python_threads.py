@@ -106,6 +106,7 @@ def test_each_has_a_loader(load, epochs):
     at_once(run)
 
 
+@pytest.mark.quick
 def test_one_loader_is_taken_in_turns(load, epochs):
     loader = load()
     for want in epochs:

@@ -161,6 +161,7 @@ def test_no_secret_is_shown(fuse, tmp_path, big, nginx):
     assert SECRET not in printed.stdout + printed.stderr
 
 
+@pytest.mark.quick
 def test_several_urls(fuse, tmp_path, parts, big, nginx):
     server = nginx(pathlib.Path(parts[0].path).parent)
     other = nginx(pathlib.Path(big.path).parent)

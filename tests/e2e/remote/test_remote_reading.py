@@ -41,6 +41,7 @@ def test_info_is_of_the_same_dataset(data, place):
     assert far == local
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("spec", remote.SPECS)
 def test_batches_are_the_same(data, place, spec, tmp_path):
     options = ["--spec", spec, "--pipeline", AUGMENT]
@@ -189,6 +190,7 @@ def test_odd_keys(data, rclone, key):
         remote.info(data.path)
 
 
+@pytest.mark.quick
 def test_a_missing_object_is_named(nginx, tmp_path):
     server = nginx(tmp_path)
     r = beton("info", server.url("none.beton"), code=1)

@@ -185,6 +185,7 @@ def test_object_is_the_local_file(rclone, photos, local):
     assert "//bucket/new/a.beton" in r.stdout
 
 
+@pytest.mark.quick
 def test_small_object_is_one_request(between, moto, photos, tmp_path):
     options = "--mode=raw", "--limit=3", "--page-size=2M"
     write(*options, photos, tmp_path / "x.beton")

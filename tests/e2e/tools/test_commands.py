@@ -110,6 +110,7 @@ def test_help_lines_are_imperatives_with_their_defaults(program):
 FORMATS = {("mkfs.beton",): ["webp", "tiff", "avif", "heic", "jpeg xl"]}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("program", PROGRAMS, ids=" ".join)
 def test_version_and_features(program):
     text = run(*program, "--version").stdout
@@ -315,6 +316,7 @@ def test_a_failed_mount_exits_as_mount_does(photos, tmp_path, fuse, name):
             (args, r)
 
 
+@pytest.mark.quick
 def test_wrong_usage_is_2_and_points_to_help(photos):
     for command in (("beton",), ("beton", "nosuch"), ("beton", "-x"),
                     ("beton", "dump"), ("beton", "dump", photos),

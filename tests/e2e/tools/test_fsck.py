@@ -233,6 +233,7 @@ def test_only_the_damaged_sample_is_bad(good, tmp_path):
 
 # --- sound files ---
 
+@pytest.mark.quick
 def test_sound_files_have_no_findings(good, tmp_path):
     made = [good, make.every_type(tmp_path / "every.beton", 9),
             make.numbers(tmp_path / "numbers.beton", 50),
@@ -376,6 +377,7 @@ def test_list_bad_prints_numbers_only(good, tmp_path):
     assert fsck("--list-bad", path, code=DAMAGED).stdout == "3\n20\n"
 
 
+@pytest.mark.quick
 def test_exit_codes_are_sums(good, tmp_path):
     bad = damaged(good, lambda d, b: b.extend(b"x"), tmp_path / "h.beton")
     none = tmp_path / "none.beton"

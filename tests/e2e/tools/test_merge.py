@@ -37,6 +37,7 @@ def refused(*args, match):
 
 # --- values ------------------------------------------------------------------
 
+@pytest.mark.quick
 def test_samples_follow_each_other(two, tmp_path):
     out = tmp_path / "out.beton"
     r = merge(*(d.path for d in two), out)

@@ -40,6 +40,7 @@ def optimize(data, out, *options):
     return dumped.beton("optimize", *options, data.path, out).stdout
 
 
+@pytest.mark.quick
 def test_pixels_and_values_stay(data, tmp_path):
     optimize(data, tmp_path / "o.beton")
     old, new = jpegs(data.path), jpegs(tmp_path / "o.beton")
