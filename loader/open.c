@@ -19,6 +19,7 @@
 #include "fs/data/wire/zerocopy_message.h"
 #include "loader/defaults.h"
 #include "loader/pipeline/op/op.h"
+#include "loader/run/feed/feed_table.h"
 #include "loader/run/jit/jit.h"
 #include "loader/sized.h"
 #include "loader/util/footprint.h"

@@ -123,7 +123,7 @@ FACE = {
                       " compiler>loader/tools/ui isa>loader/tools/ui",
     "loader/run/jit/isa": "",
     "loader/run/jit/prebuild": "",
-    "loader/run/feed": "batch_view synthetic_text feed",
+    "loader/run/feed": "batch_view synthetic_text feed feed_table",
     "loader/run/transform": "phases pipeline",
     "loader/run/gpu": "cuda device_batch",
     "loader/run/loop": "telemetry callback replay state step *>loader/run/ring",

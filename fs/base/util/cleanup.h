@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ownership that ends with a scope. There are these four macros, and
-   turns_scope() of loader/run/ring for a lock that is checked. */
+/* Ownership that ends with a scope. */
 #ifndef FS_BASE_UTIL_CLEANUP_H
 #define FS_BASE_UTIL_CLEANUP_H
 

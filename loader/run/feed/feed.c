@@ -5,32 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/base/files/paths.h"
-#include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/source/local/net_stats.h"
 #include "fs/source/object/disk.h"
-#include "loader/run/feed/synthetic_text.h"
-
-/* The first feed that accepts a path serves it. A file is the last resort: it
-   reports what is wrong with a path that no other feed accepts. */
-static const struct feed_ops *const feeds[] = { &feed_mount, &feed_file };
-
-int feed_open(const char *path, const struct feed_options *options,
-	      struct feed **out)
-{
-	if (options->synthetic->samples)
-		return feed_synthetic.open(path, options, out);
-	if (paths_is_url(path))
-		return feed_file.open(path, options, out);
-	for (size_t i = 0; i < ARRAY_LEN(feeds); i++) {
-		int r = feeds[i]->open(path, options, out);
-
-		if (r != FEED_OTHER)
-			return r;
-	}
-	return -ENOENT;
-}
 
 /* Opens the subsets that the spec may name. */
 static int need_subsets(struct feed *feed, const char *spec, const char *subset)
@@ -88,8 +65,7 @@ bool feed_take_entries(void *arg, uint64_t bytes)
 {
 	struct feed *feed = arg;
 
-	return !feed->ops->take_entries ||
-	       feed->ops->take_entries(feed, bytes);
+	return !feed->ops->take_entries || feed->ops->take_entries(feed, bytes);
 }
 
 int feed_make_fields(struct feed *feed, uint32_t n)

@@ -80,9 +80,9 @@ struct feed_ops {
 	/* Makes fetch() fail soon, now and later, although its data does not
 	   come. Any thread. NULL: fetch() waits for its data. */
 	void (*cancel)(struct feed *feed);
-	/* Lets the user of the loader hold shared memory, and write to it, until
-	   release(), also after close(). Returns false if there is too little
-	   of it. Only the thread of fetch(). NULL: the feed has none. */
+	/* Lets the user of the loader hold shared memory, and write to it,
+	   until release(), also after close(). Returns false if there is too
+	   little of it. Only the thread of fetch(). NULL: the feed has none. */
 	bool (*keep)(struct feed *feed, void *shared);
 	/* Releases shared memory. Any thread. NULL: the feed has none. */
 	void (*release)(struct feed *feed, void *shared);
@@ -140,10 +140,6 @@ extern const struct feed_ops feed_file;
 extern const struct feed_ops feed_mount;
 extern const struct feed_ops feed_synthetic;
 
-/* Opens the feed that serves the path, or that of synthetic data. Failures are
-   logged, except for -ECANCELED. */
-int feed_open(const char *path, const struct feed_options *options,
-	      struct feed **out);
 /* Opens the subset ("NAME:FILE" or NULL) and parses the spec (NULL: defaults).
    -EINVAL is logged. */
 int feed_start(struct feed *feed, const char *spec, const char *subset);

@@ -8,7 +8,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/source/url/command_line.h"
-#include "loader/tools/beton/command.h"
+#include "loader/tools/beton/command_table.h"
 #include "loader/tools/ui/features.h"
 #include "loader/tools/ui/output.h"
 

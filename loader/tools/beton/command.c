@@ -4,71 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/base/util/bytes.h"
-#include "fs/base/util/suggest.h"
 #include "loader/tools/ui/features.h"
 
-static const struct command *const commands[] = {
-	&command_info,	   &command_show,  &command_dump,  &command_bench,
-	&command_optimize, &command_merge, &command_split, &command_doctor,
-	&command_top,	   &command_help,
-};
-
 enum { NAME_SIZE = 32 };
-
-const struct command *command_at(size_t i)
-{
-	return i < ARRAY_LEN(commands) ? commands[i] : NULL;
-}
-
-const struct command *command_find(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-		if (!strcmp(name, commands[i]->name))
-			return commands[i];
-	}
-	return NULL;
-}
-
-static const struct other_word other_commands[] = {
-	{ "mount", "betonfs" },
-	{ "mkfs", "mkfs.beton" },
-	{ "make", "mkfs.beton" },
-	{ "create", "mkfs.beton" },
-	{ "write", "mkfs.beton" },
-	{ "convert", "mkfs.beton" },
-	{ "man", "beton help" },
-	{ "version", "beton --version" },
-	{ "ls", "beton info" },
-	{ "stat", "beton info" },
-	{ "check", "beton info" },
-	{ "verify", "beton info" },
-	{ "cat", "beton dump" },
-	{ "get", "beton dump" },
-	{ "extract", "beton dump" },
-	{ "concat", "beton merge" },
-	{ "join", "beton merge" },
-	{ "append", "beton merge" },
-	{ "partition", "beton split" },
-	{ "shard", "beton split" },
-	{ "benchmark", "beton bench" },
-	{ "profile", "beton doctor" },
-	{ NULL, NULL },
-};
-
-int command_refuse(const char *name, struct log *log)
-{
-	struct suggestion s = { .word = name };
-	char meant[SUGGEST_TEXT_SIZE];
-
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		suggest_try(&s, commands[i]->name);
-	suggest_other(&s, other_commands);
-	suggest_text(&s, meant, sizeof(meant));
-	log_error(log, "unknown command `%s'%s%s See 'beton --help'.", name,
-		  meant, *meant ? "" : ".");
-	return BETON_EXIT_USAGE;
-}
 
 /* --- help --- */
 
@@ -99,28 +37,6 @@ void command_print_help(const struct command *c, FILE *out)
 	fprintf(out, "\n%s.\n\nOptions:\n", c->summary);
 	option_help(&set, out);
 	fprintf(out, "\nExamples:\n%s", c->examples);
-}
-
-void command_print_all(FILE *out)
-{
-	fputs("usage: beton COMMAND [OPTION]... OPERAND...\n\n"
-	      "Inspect datasets and batches, measure how fast they load, and "
-	      "find out why a\ntraining is slow.\n\nCommands:\n",
-	      out);
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		fprintf(out, "  %-10s%s\n", commands[i]->name,
-			commands[i]->summary);
-	fputs("\nOptions:\n"
-	      "  -h, --help     Print this help\n"
-	      "  -V, --version  Print the version and the features of this "
-	      "build\n"
-	      "  --commands     List the commands, one per line\n"
-	      "\nExamples:\n"
-	      "  beton info train.beton\n"
-	      "  beton bench train.beton\n"
-	      "  beton help bench\n"
-	      "\nSee 'beton help COMMAND' for the options of a command.\n",
-	      out);
 }
 
 /* --- running --- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of `beton`: each is one row, in a file named after it. */
+/* A command of `beton`: one row, in a file named after it. */
 #ifndef LOADER_TOOLS_BETON_COMMAND_H
 #define LOADER_TOOLS_BETON_COMMAND_H
 
@@ -48,19 +48,8 @@ struct command {
 	int (*run)(const struct invocation *call);
 };
 
-/* The row at an index; NULL past the end. */
-const struct command *command_at(size_t i);
-
-/* NULL: there is none. */
-const struct command *command_find(const char *name);
-
-/* Logs that the command does not exist, and the most similar one. Returns
-   BETON_EXIT_USAGE. */
-int command_refuse(const char *name, struct log *log);
-
-/* Print the help of a command, and of the program. */
+/* Prints the help of a command. */
 void command_print_help(const struct command *command, FILE *out);
-void command_print_all(FILE *out);
 
 /* Returns whether to print messages that are neither errors nor warnings, and
    to show progress. */

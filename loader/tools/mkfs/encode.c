@@ -280,8 +280,8 @@ static int take_image(struct encoder *e, const struct input_value *from,
 		return r ? refuse_image(out, r, picture_message(e->pictures))
 			 : 0;
 	}
-	if (!from->width || !from->height || from->width > PICTURE_SIDE_MAX ||
-	    from->height > PICTURE_SIDE_MAX)
+	if (!from->width || !from->height || from->width > UINT16_MAX ||
+	    from->height > UINT16_MAX)
 		return refuse_image(out, -EFBIG,
 				    "an image has 1 to 65535 pixels a side");
 	r = expand_pixels(e, from, &picture->image);

@@ -14,7 +14,11 @@
 #include "loader/image/jpeg/upsample.h"
 #include "loader/util/image.h"
 
-enum { PICTURE_MESSAGE_SIZE = 160 };
+enum {
+	PICTURE_MESSAGE_SIZE = 160,
+	/* A dataset stores width and height in 16 bits. */
+	PICTURE_SIDE_MAX = 65535,
+};
 
 /* Memory that grows and is reused. */
 struct picture_memory {
@@ -71,6 +75,10 @@ void picture_pillow_close(struct picture_decoder *d);
 /* Stores the reason why a picture is refused. Returns `error`. */
 int picture_refuse(struct picture_decoder *d, int error, const char *format,
 		   ...) __attribute__((format(printf, 3, 4)));
+
+/* Makes memory at least `size` bytes large; its contents are lost. */
+int picture_grow(struct picture_decoder *d, struct picture_memory *m,
+		 size_t size);
 
 /* Checks the size and points image->pixels to memory for it. */
 int picture_reserve(struct picture_decoder *d, uint32_t width, uint32_t height,

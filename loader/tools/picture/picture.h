@@ -19,8 +19,6 @@
 #include "loader/util/image.h"
 
 enum {
-	/* A dataset stores width and height in 16 bits. */
-	PICTURE_SIDE_MAX = 65535,
 	PICTURE_PIXELS_MAX = 1 << 30,
 	PICTURE_LIST_SIZE = 160,
 };
