@@ -9,6 +9,7 @@
 
 #include "beton/loader.h"
 #include "fs/base/util/rng.h"
+#include "tests/unit/linked.h"
 #include "tests/unit/t.h"
 
 enum {
@@ -20,12 +21,15 @@ enum {
 	PAUSE_MAX = 3,
 };
 
+#define ORDER "order=random,seed=5,drop_last=0,"
+
 /* A user, and the batches that it holds. */
 struct user {
 	const char *name;
+	const char *path;
+	const char *spec;
 	const char *source;
 	const char *pipeline;
-	enum beton_on_error on_error;
 	enum beton_stage until;
 	uint32_t workers;
 	uint32_t prefetch;
@@ -59,19 +63,19 @@ static void open_loader(struct user *u)
 	char error[500] = "";
 	struct beton_loader_options o = {
 		.size = sizeof(o),
-		.spec = "batch=40,order=random,seed=5,drop_last=0",
+		.spec = u->spec ? u->spec : ORDER "batch=40",
 		.source = u->source,
 		.pipeline = u->pipeline,
 		.workers = u->workers,
 		.prefetch = u->prefetch,
 		.until = u->until,
-		.on_error = u->on_error,
+		.on_error = BETON_ON_ERROR_SKIP,
 		.on_demand = u->on_demand,
 		.callback = u->callback,
 		.error = error,
 		.error_size = sizeof(error),
 	};
-	int r = beton_loader_open("", &o, &u->loader);
+	int r = beton_loader_open(u->path ? u->path : "", &o, &u->loader);
 
 	if (r)
 		fprintf(stderr, "%s: %s\n", u->name, error);
@@ -167,8 +171,10 @@ static void use(struct user *u)
 
 int main(void)
 {
+	char path[] = "/tmp/turns.XXXXXX";
 	static const char values[] = "image | float | chw; label";
-	/* 600 KB a sample: a head of 32 samples, and a body of 8. */
+	/* 600 KB a sample: a head of 32 samples for two workers, and a body of
+	   8. */
 	static const char large[] = "image | resize(224) | float | chw; label";
 	struct user users[] = {
 		{ .name = "small batches",
@@ -208,6 +214,17 @@ int main(void)
 		  .pipeline = large,
 		  .workers = 2,
 		  .goes_idle = true },
+		/* Its head has 27 samples, but workers take 8 at a time. */
+		{ .name = "a head that is no multiple",
+		  .source = SMALL,
+		  .pipeline = large,
+		  .workers = 1 },
+		{ .name = "a file with damaged samples",
+		  .path = path,
+		  .spec = ORDER "batch=8",
+		  .pipeline = "image | resize(16); label; blob",
+		  .workers = 2,
+		  .prefetch = 3 },
 		{ .name = "more complete batches",
 		  .source = SMALL,
 		  .pipeline = large,
@@ -215,7 +232,9 @@ int main(void)
 		  .prefetch = 4 },
 	};
 
+	linked_write(path, true);
 	for (size_t i = 0; i < sizeof(users) / sizeof(*users); i++)
 		use(&users[i]);
+	CHECK(!unlink(path));
 	return 0;
 }

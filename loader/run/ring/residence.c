@@ -131,6 +131,7 @@ static void grant_head(struct ring *ring, struct turn *t)
 	if (!from)
 		from = turns_find_free(ring, MEMORY_HEAD);
 	t->memory = from ? from->memory : MEMORY_HEAD;
+	ring->residence.parts += !from;
 	if (!from)
 		return;
 	step_swap_memory(t->step, from->step);
@@ -147,12 +148,11 @@ static void move_body(struct ring *ring, struct turn *t, struct turn *from)
 	step_move_body(t->step, from->step, ring->options.head_rows);
 	turns_lock(ring);
 	t->is_growing = false;
-	if (ring->idle.is_idle || turns_find_free(ring, MEMORY_HEAD)) {
-		turn_close(ring, from);
-		return;
-	}
 	from->memory = MEMORY_HEAD;
-	turns_add_free(ring, from);
+	if (ring->idle.is_idle || turns_find_free(ring, MEMORY_HEAD))
+		turn_close(ring, from);
+	else
+		turns_add_free(ring, from);
 }
 
 /* Grants a turn the memory of all its rows. */
@@ -162,6 +162,8 @@ static void grant_body(struct ring *ring, struct turn *t)
 
 	if (from)
 		move_body(ring, t, from);
+	else
+		ring->residence.parts++;
 	if (t->blocked_since_ns)
 		t->blocked_ns = stage_now_ns() - t->blocked_since_ns;
 	t->memory = MEMORY_FULL;

@@ -65,6 +65,7 @@ void turn_close(struct ring *ring, struct turn *t)
 {
 	feed_release(ring->options.feed, &t->step->input);
 	step_close(t->step);
+	ring->residence.parts -= t->memory;
 	free(t);
 }
 
@@ -207,6 +208,7 @@ int turn_take_free(struct ring *ring, struct turn **out)
 		return r;
 	}
 	t->memory = first_memory(ring);
+	ring->residence.parts += t->memory;
 	*out = t;
 	return 0;
 }

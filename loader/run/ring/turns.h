@@ -85,7 +85,8 @@ enum turn_state {
 
 /* How much of the memory of its tensors a turn may use (residence.h), if it is
    split. A free turn has that of its last batch. If no turn is split, because
-   batches are small, for example, all turns have MEMORY_FULL. */
+   batches are small, for example, all turns have MEMORY_FULL. The value is the
+   number of parts. */
 enum turn_memory {
 	MEMORY_NONE, /* before the first row: addresses, but no pages */
 	MEMORY_HEAD, /* for the first ring_options.head_rows rows */
@@ -154,6 +155,7 @@ struct residence {
 	uint32_t complete_max; /* how many turns, of those that are delivered
 				  next, may have more than a head: as in the
 				  options, or after slow windows, `prefetch` */
+	uint32_t parts;	       /* heads and bodies that turns have */
 	bool is_blocked; /* workers wait for a body: wake them if the turns
 			    that may get one change */
 	/* A user who has just taken a batch is expected to release the previous

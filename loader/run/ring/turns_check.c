@@ -10,8 +10,8 @@
 #	include "fs/base/util/bytes.h"
 
 enum {
-	/* More calls than threads mean that the counter has wrapped. */
-	CALLS_MAX = 1 << 16,
+	/* Only one thread at a time calls the loader. */
+	CALLS_MAX = 1,
 	/* The most rows that a worker takes (workers.c). */
 	TAKEN_MAX = 64,
 };
@@ -124,6 +124,29 @@ static void check_rows(const struct ring *ring, const struct turn *t)
 		HOLDS_T(t->next_row == n && !t->rows_left);
 }
 
+/* Whether turns stay when the ring becomes idle, which lowers complete_max. */
+static bool has_failures(const struct ring *ring)
+{
+	const struct turn *t;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		if (t->error || atomic_load(&t->step->failed))
+			return true;
+	}
+	return ring->options.callback || atomic_load(&ring->failed_samples);
+}
+
+/* A turn has a body only if it is among the next ones. */
+static void check_body(const struct ring *ring, const struct turn *t)
+{
+	if (!is_in_flight(t) || t->memory != MEMORY_FULL || t->is_named ||
+	    has_failures(ring))
+		return;
+	HOLDS_T(t->sequence <
+		ring->delivered_sequence + ring->residence.complete_max);
+}
+
 static void check_memory(const struct ring *ring, const struct turn *t)
 {
 	uint32_t head = ring->options.head_rows;
@@ -141,6 +164,7 @@ static void check_memory(const struct ring *ring, const struct turn *t)
 		HOLDS_T(t->memory != MEMORY_NONE);
 	if (t->next_row > head)
 		HOLDS_T(t->memory == MEMORY_FULL || t->is_growing);
+	check_body(ring, t);
 }
 
 /* A batch file whose rows are done is of no use, unless tensors are in it. */
@@ -412,7 +436,36 @@ static void check_counts(const struct ring *ring)
 	      c.sequences == ring->begun_sequence - ring->delivered_sequence);
 }
 
-/* --- the parts --- */
+/* Positions and sequences count the same batches. */
+static void check_positions(const struct ring *ring)
+{
+	const struct cursor *begun = &ring->begun,
+			    *delivered = &ring->delivered;
+
+	if (begun->epoch == delivered->epoch && !ring->epoch_over)
+		HOLDS(begun->start == delivered->start &&
+		      begun->step - delivered->step ==
+			      ring->begun_sequence - ring->delivered_sequence);
+}
+
+static uint64_t sum_parts(const struct turn *list)
+{
+	uint64_t n = 0;
+
+	/* If a turn is growing, the parts of another one are in no list. */
+	for (const struct turn *t = list; t; t = t->next)
+		n += (unsigned)t->memory + (t->is_growing ? MEMORY_FULL : 0);
+	return n;
+}
+
+static void check_parts(const struct ring *ring)
+{
+	HOLDS(sum_parts(ring->turns) + sum_parts(ring->free_turns) +
+		      sum_parts(ring->cached_turns) ==
+	      ring->residence.parts);
+}
+
+/* --- names, makers, idleness --- */
 
 static void check_named(const struct ring *ring)
 {
@@ -451,7 +504,7 @@ static void check_makers(const struct ring *ring)
 
 static void check_idle(const struct ring *ring)
 {
-	HOLDS(ring->idle.calls < CALLS_MAX);
+	HOLDS(ring->idle.calls <= CALLS_MAX);
 	if (!ring->idle.is_idle)
 		return;
 	HOLDS(!ring->idle.calls);
@@ -466,6 +519,8 @@ void turns_check(const struct ring *ring)
 	check_free_turns(ring);
 	check_inputs(ring);
 	check_counts(ring);
+	check_positions(ring);
+	check_parts(ring);
 	check_named(ring);
 	check_makers(ring);
 	check_idle(ring);
