@@ -209,6 +209,7 @@ static int open_writer(struct appender *a, const struct appender_setup *setup)
 			.poll = setup->poll,
 			.arg = setup->arg,
 			.sums = setup->sums,
+			.renews_sums = setup->renews_sums,
 			.log = a->log,
 		},
 		&a->writer);

@@ -30,6 +30,7 @@ struct appender_setup {
 	int (*poll)(void *arg);
 	void *arg;
 	struct sums *sums; /* of struct output_setup */
+	bool renews_sums;  /* likewise */
 	struct log *log;
 };
 

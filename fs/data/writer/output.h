@@ -36,6 +36,9 @@ struct output_setup {
 	/* Becomes the checksums of a published object, without fingerprint. A
 	   path leaves it alone. NULL: none. */
 	struct sums *sums;
+	/* The caller writes a new file of checksums. Otherwise one of the
+	   replaced file is removed, with a warning; that of an object stays. */
+	bool renews_sums;
 	struct log *log;
 };
 

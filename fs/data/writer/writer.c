@@ -160,6 +160,7 @@ int writer_begin(const struct writer_setup *s, struct writer **out)
 				.poll = s->poll,
 				.arg = s->arg,
 				.sums = s->sums,
+				.renews_sums = s->renews_sums,
 				.log = s->log,
 			},
 			&w->file);

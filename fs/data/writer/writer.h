@@ -35,6 +35,7 @@ struct writer_setup {
 	output_poll_fn *poll;
 	void *arg;
 	struct sums *sums; /* of struct output_setup */
+	bool renews_sums;  /* likewise */
 	struct log *log;
 };
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
@@ -163,6 +162,7 @@ static int open_file(struct build *b, struct appender **a)
 		.poll = poll_signals,
 		.arg = b,
 		.sums = b->sums,
+		.renews_sums = b->options->sums,
 		.log = b->log,
 	};
 	int r = appender_open(&setup, a);
@@ -286,19 +286,6 @@ static int write_sums(struct build *b)
 	return r;
 }
 
-/* The checksums of the file that was replaced are wrong for the new one. The
-   output warns of those of an object. */
-static void warn_of_sums(const struct build *b)
-{
-	cleanup_free char *path = sums_path(b->dataset);
-
-	if (path && !access(path, F_OK))
-		log_warning(b->log,
-			    "%s: contains the checksums of the replaced file: "
-			    "run fsck.beton --update-sums %s",
-			    path, b->dataset);
-}
-
 static int write_all(struct build *b)
 {
 	int r;
@@ -307,12 +294,7 @@ static int write_all(struct build *b)
 	do
 		r = run_once(b);
 	while (r == -EAGAIN);
-	if (r)
-		return r;
-	if (b->options->sums)
-		return write_sums(b);
-	warn_of_sums(b);
-	return 0;
+	return r || !b->options->sums ? r : write_sums(b);
 }
 
 int build_run(struct build *b)
