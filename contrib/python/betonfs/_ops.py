@@ -12,7 +12,7 @@ import json
 import keyword
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from . import _beton
@@ -25,7 +25,7 @@ def is_uncalled(value: Any) -> bool:
     return callable(value) and getattr(value, "__module__", "") == "betonfs.ops"
 
 
-def _check_called(value: Any) -> None:
+def check_called(value: Any) -> None:
     if is_uncalled(value):
         raise TypeError(f"betonfs.ops.{value.__name__} is a function: call it, "
                         f"as {value.__name__}()")
@@ -44,7 +44,7 @@ class Pipeline(str):
 
     def __or__(self, other: str) -> Pipeline:
         if not isinstance(other, str):
-            _check_called(other)
+            check_called(other)
             return NotImplemented
         return Pipeline(f"{self} | {other}")
 
@@ -173,7 +173,11 @@ def _signature(op: Mapping[str, Any]) -> inspect.Signature:
         for p in op["params"]], return_annotation="Pipeline")
 
 
-def _operations(name: str, value: Any) -> str:
+# A function that makes a pipeline string of a list of operations.
+AsText = Callable[[Any], str | None]
+
+
+def _operations(name: str, value: Any, as_text: AsText) -> str:
     """A list of operations as a pipeline string."""
     text = as_text(value)
     if not text:
@@ -182,13 +186,14 @@ def _operations(name: str, value: Any) -> str:
     return text
 
 
-def _argument(op: str, param: Mapping[str, Any], value: Any) -> str:
+def _argument(op: str, param: Mapping[str, Any], value: Any,
+              as_text: AsText) -> str:
     """An argument as a pipeline string has it."""
     if _is_several(param):
-        return ", ".join(_operations(op, one) for one in value)
+        return ", ".join(_operations(op, one, as_text) for one in value)
     if isinstance(value, enum.Enum):    # torchvision's and Pillow's words
         value = _WORDS.get(value.name.lower(), value.name.lower())
-    text = _operations(op, value) if param["kind"] == "operations" \
+    text = _operations(op, value, as_text) if param["kind"] == "operations" \
         else identifier_or_string(_spelled(value))
     return text if param["default"] is None else f"{param['name']}={text}"
 
@@ -229,8 +234,9 @@ def doc(op: Mapping[str, Any]) -> str:
 
 
 @functools.cache
-def function(name: str) -> Callable[..., Pipeline]:
-    """The function of an operation; AttributeError: there is none."""
+def function(name: str, as_text: AsText) -> Callable[..., Pipeline]:
+    """The function of an operation, whose arguments that are operations become
+    texts by `as_text`; AttributeError: there is none."""
     name = name if name in rows() else _american(name)
     op = rows().get(name)
     if op is None:
@@ -251,34 +257,13 @@ def function(name: str) -> Callable[..., Pipeline]:
         words = []
         for key, value in given.items():
             if value is not None or names[key]["kind"] == "operations":
-                words.append(_argument(name, names[key], value))
+                words.append(_argument(name, names[key], value, as_text))
         return Pipeline(f"{name}({', '.join(words)})" if words else name)
     make.__name__ = make.__qualname__ = name
     make.__module__ = "betonfs.ops"
     make.__doc__ = doc(op)
     setattr(make, "__signature__", signature)
     return make
-
-
-# --- other things that are pipelines ---
-
-def as_text(pipeline: Any) -> str | None:
-    """A pipeline string of a string, a list of operations, or a Compose of
-    torchvision's. ValueError: it has no pipeline string."""
-    if pipeline is None or isinstance(pipeline, str):
-        return pipeline
-    if isinstance(pipeline, Sequence):
-        for part in pipeline:
-            _check_called(part)
-        if all(isinstance(part, str) for part in pipeline):
-            return Pipeline(" | ".join(pipeline))
-        pipeline = list(pipeline)
-    elif type(pipeline).__module__ == "builtins" and not callable(pipeline):
-        raise ValueError(f"{pipeline!r} is no pipeline: a text, a list of "
-                         "operations, or a Compose of torchvision")
-    _check_called(pipeline)
-    from . import _torchvision
-    return Pipeline(_torchvision.text(pipeline))
 
 
 # --- ops.pyi ---

@@ -7,10 +7,12 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
+from . import _torchvision
 from ._dataset import field_facts
 from ._checks import shown
-from ._ops import (as_text, called, is_uncalled, meant,
+from ._ops import (called, check_called, is_uncalled, meant,
                    random_operations)
+from ._ops import Pipeline as Operations
 from ._options import quoted, identifier_or_string
 from ._words import nearest
 
@@ -63,6 +65,24 @@ def _wrong(value: Any) -> TypeError:
                          "f on each batch" + meant(kind))
     return TypeError(f"pipeline: {shown(value)} is no text, such as "
                      + _EXAMPLE)
+
+
+def as_text(pipeline: Any) -> str | None:
+    """A pipeline string of a string, a list of operations, or a Compose of
+    torchvision's. ValueError: it has no pipeline string."""
+    if pipeline is None or isinstance(pipeline, str):
+        return pipeline
+    if isinstance(pipeline, Sequence):
+        for part in pipeline:
+            check_called(part)
+        if all(isinstance(part, str) for part in pipeline):
+            return Operations(" | ".join(pipeline))
+        pipeline = list(pipeline)
+    elif type(pipeline).__module__ == "builtins" and not callable(pipeline):
+        raise ValueError(f"{pipeline!r} is no pipeline: a text, a list of "
+                         "operations, or a Compose of torchvision")
+    check_called(pipeline)
+    return Operations(_torchvision.text(pipeline))
 
 
 def _text(value: Any) -> str:

@@ -15,7 +15,7 @@ _DTYPES = {"torch.float32": "float", "torch.float16": "half",
 
 
 def _op(name: str, *args: Any, **kwargs: Any) -> str:
-    return _ops.function(name)(*args, **kwargs)
+    return _ops.function(name, str)(*args, **kwargs)
 
 
 def _refuse(transform: Any, why: str) -> ValueError:

@@ -18,6 +18,7 @@ from typing import Any
 
 from . import _ops
 from ._ops import Pipeline
+from ._pipeline import as_text
 
 
 def of(pipeline: Any) -> Pipeline:
@@ -29,7 +30,7 @@ def of(pipeline: Any) -> Pipeline:
 
     Raises ValueError for a transform that has no operation here.
     """
-    return Pipeline(_ops.as_text(pipeline))
+    return Pipeline(as_text(pipeline))
 
 
 # Not the operations: some have the names of Python's types.
@@ -37,7 +38,7 @@ __all__ = ["Pipeline", "of"]
 
 
 def __getattr__(name: str) -> Callable[..., Pipeline]:
-    return _ops.function(name)
+    return _ops.function(name, as_text)
 
 
 def __dir__() -> list[str]:
