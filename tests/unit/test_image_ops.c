@@ -63,7 +63,7 @@ static void apply(const char *text, const double *draws, size_t count,
 	op = op_table_find(p.stages[0].name);
 	CHECK(op && op->kind == OP_IMAGE);
 	CHECK(!args_bind(op, &p, &p.stages[0], &epochs, &c, &args));
-	op->image(&args, &sample, &all);
+	op->image->in_place(&args, &sample, &all);
 	CHECK(script.at == count);
 	parse_fini(&p);
 }

@@ -47,34 +47,59 @@ static bool is_warp_complete(const struct op *op)
 			 op_param(op, "fill") >= 0 &&
 			 op_param(op, "label") >= 0;
 
-	return (!op->maps || (op->kind == OP_IMAGE && has_words)) &&
-	       (!op->joins || (op->maps && op->redraw && !op->resized)) &&
-	       !(op->maps && (op->move || op->grid || op->pick));
+	const struct op_image *image = op->image;
+
+	return (!image->maps || has_words) &&
+	       (!image->joins ||
+		(image->maps && image->redraw && !image->resized)) &&
+	       !(image->maps && (image->move || image->grid));
+}
+
+static bool is_image_complete(const struct op *op)
+{
+	const struct op_image *image = op->image;
+
+	return !image->in_place != !image->redraw &&
+	       (!image->resized || image->redraw) && is_warp_complete(op);
+}
+
+static bool is_value_complete(const struct op *op)
+{
+	const struct op_value *value = op->value;
+
+	return !value->point == (op->kind != OP_POINT) &&
+	       !value->pixel == (op->kind != OP_PIXEL) && value->operands &&
+	       value->num_operands && value->code &&
+	       value->num_operands <= OP_OPERANDS_MAX;
+}
+
+/* Whether a row has the definition that its kind names, and no other. */
+static bool has_definition(const struct op *op)
+{
+	const bool has[] = { op->geometry, op->frames, op->value, op->image,
+			     op->array,	   op->list,   op->batch };
+	static const enum op_kind kinds[] = { OP_GEOMETRY, OP_FRAMES, OP_POINT,
+					      OP_IMAGE,	   OP_ARRAY,  OP_LIST,
+					      OP_BATCH };
+	enum op_kind kind = op->kind == OP_PIXEL ? OP_POINT : op->kind;
+	bool right = !op->branches == (op_lists(op) < 0);
+
+	for (size_t i = 0; i < ARRAY_LEN(has); i++)
+		right &= has[i] == (kinds[i] == kind && !op->branches);
+	return right && (!op->branches || kind == OP_IMAGE);
 }
 
 static bool is_complete(const struct op *op)
 {
-	bool has_draw = op->draw, has_point = op->point, has_pixel = op->pixel;
-	bool has_image = !!op->image + !!op->redraw + !!op->pick == 1;
-	bool has_array = op->array, has_lists = op_lists(op) >= 0;
-	bool has_pair = op->pair, has_list = op->list;
-	bool is_value = has_point || has_pixel;
-	bool has_operands = op->operands && op->num_operands;
-
 	return op->name && op->help && *op->help && op->infer &&
-	       has_draw == (op->kind == OP_GEOMETRY) &&
-	       has_point == (op->kind == OP_POINT) &&
-	       has_pixel == (op->kind == OP_PIXEL) &&
-	       has_image == (op->kind == OP_IMAGE) &&
-	       (!op->resized || op->redraw) && has_lists == !!op->pick &&
-	       (!op->mirrors || has_draw) && (!op->of_batches || op->pick) &&
-	       has_array == (op->kind == OP_ARRAY) &&
-	       has_list == (op->kind == OP_LIST) &&
-	       ((!op->most && !op->takes_bytes) || has_list) &&
-	       has_pair == (op->kind == OP_BATCH) && !op->load == !op->unload &&
-	       is_warp_complete(op) && is_value == has_operands &&
-	       is_value == (op->code != NULL) &&
-	       op->num_operands <= OP_OPERANDS_MAX;
+	       !op->load == !op->unload && has_definition(op) &&
+	       (!op->geometry || op->geometry->draw) &&
+	       (!op->frames || op->frames->first) &&
+	       (!op->value || is_value_complete(op)) &&
+	       (!op->image || is_image_complete(op)) &&
+	       (!op->array || op->array->map) && (!op->list || op->list->map) &&
+	       (!op->batch || op->batch->mix) &&
+	       (!op->branches || op->branches->pick);
 }
 
 static void every_row_is_complete_and_found_by_its_name(void)
@@ -230,7 +255,7 @@ static void check_geometry(const struct op *op, const struct args *args)
 		struct type to = from;
 		struct draw d = { 0 };
 
-		op->draw(args, (struct uniform){ any, &rng }, in, &d);
+		op->geometry->draw(args, (struct uniform){ any, &rng }, in, &d);
 		if (!d.to.width) {
 			CHECK(op->infer(args, &from, &to));
 			continue;
@@ -499,9 +524,9 @@ static float apply(const struct op *op, const struct args *args,
 {
 	float operands[OP_OPERANDS_MAX];
 
-	op->operands(args, DTYPE_U1, channel, (struct uniform){ never, NULL },
-		     operands);
-	return op->point(v, operands);
+	op->value->operands(args, DTYPE_U1, channel,
+			    (struct uniform){ never, NULL }, operands);
+	return op->value->point(v, operands);
 }
 
 static void normalize_is_subtraction_and_one_product_in_float(void)
@@ -537,12 +562,12 @@ static void color(const char *text, enum dtype in, float v[3])
 	memcpy(name, text, strcspn(text, "("));
 	op = op_table_find(name);
 	CHECK(!bind(text, &args));
-	op->operands(&args, in, 0, (struct uniform){ zero_and_more, &at },
-		     operands);
-	if (op->pixel)
-		op->pixel(v, operands);
-	for (int c = 0; op->point && c < 3; c++)
-		v[c] = op->point(v[c], operands);
+	op->value->operands(&args, in, 0,
+			    (struct uniform){ zero_and_more, &at }, operands);
+	if (op->value->pixel)
+		op->value->pixel(v, operands);
+	for (int c = 0; op->value->point && c < 3; c++)
+		v[c] = op->value->point(v[c], operands);
 }
 
 static bool is_color(const char *text, enum dtype in, float r, float g, float b)
@@ -587,14 +612,14 @@ static void resize_of_one_number_keeps_the_aspect_as_torchvision(void)
 	struct draw d;
 
 	CHECK(!bind("resize(256)", &args));
-	op->draw(&args, none, (struct size){ 500, 375 }, &d);
+	op->geometry->draw(&args, none, (struct size){ 500, 375 }, &d);
 	CHECK(d.to.width == 341 && d.to.height == 256);
-	op->draw(&args, none, (struct size){ 375, 500 }, &d);
+	op->geometry->draw(&args, none, (struct size){ 375, 500 }, &d);
 	CHECK(d.to.width == 256 && d.to.height == 341);
-	op->draw(&args, none, (struct size){ 1, 65535 }, &d);
+	op->geometry->draw(&args, none, (struct size){ 1, 65535 }, &d);
 	CHECK(d.to.width == 256 && d.to.height == 16384);
 	CHECK(!bind("resize(\"30,40\")", &args));
-	op->draw(&args, none, (struct size){ 500, 375 }, &d);
+	op->geometry->draw(&args, none, (struct size){ 500, 375 }, &d);
 	CHECK(d.to.width == 40 && d.to.height == 30);
 }
 

@@ -133,7 +133,7 @@ static bool names_image(const struct parse_stage *stage)
 {
 	const struct op *op = stage->file ? NULL : op_table_find(stage->name);
 
-	return op && op->of == OP_OF_IMAGE;
+	return op && op_refers_to(op) == OP_OF_IMAGE;
 }
 
 /* Finds any image field. The output that the operation names decides later. */
@@ -297,8 +297,9 @@ static const struct op *find_op(const struct builder *b,
 {
 	const struct op *op = stage->quoted ? NULL : op_table_find(stage->name);
 
-	if (op && op->of_batches && mixes_rows(b, stage))
-		return op->of_batches;
+	if (op && op->branches && op->branches->of_batches &&
+	    mixes_rows(b, stage))
+		return op->branches->of_batches;
 	return op;
 }
 
@@ -345,7 +346,7 @@ int bind_stage(struct builder *b, const struct parse_stage *stage,
 			return unknown_op(b, stage, false);
 		r = bind_row(b, stage, n);
 	}
-	if (!r && n->op->of)
+	if (!r && op_refers_to(n->op))
 		r = note_of(stage, n);
 	if (r)
 		return r;
@@ -393,7 +394,7 @@ static const char *refuse_kind(const struct node *parent, const struct node *n)
 			       ? NULL
 			       : "cannot stand beside mixup and cutmix";
 	if (kind == OP_IMAGE || kind == OP_POINT || kind == OP_PIXEL ||
-	    (kind == OP_GEOMETRY && n->op->mirrors))
+	    (kind == OP_GEOMETRY && n->op->geometry->mirrors))
 		return NULL;
 	return "cannot stand in parentheses, where operations keep the size "
 	       "and the type of an image";
@@ -409,9 +410,9 @@ static bool changes_size(const struct node *n, const struct type *in)
 {
 	struct size size = { in->width, in->height };
 
-	if (!n->op->resized || !in->width)
+	if (!in->width)
 		return false;
-	size = n->op->resized(&n->args, size);
+	size = op_resized(n->op, &n->args, size);
 	return size.width != in->width || size.height != in->height;
 }
 

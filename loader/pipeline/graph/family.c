@@ -117,7 +117,7 @@ static const char *refuse_values(const struct op *op, bool custom,
 		return "is a custom operation and works on images only";
 	if (op->kind == OP_PIXEL && type->channels != RGB)
 		return "works on three channels only";
-	if (!op->grid_operands && type->unit != BYTE_UNIT)
+	if (!op->value->grid_operands && type->unit != BYTE_UNIT)
 		return "works on 8-bit values only";
 	return NULL;
 }
@@ -136,9 +136,11 @@ static bool fits_fill(const struct op *op, const struct args *args,
    if all its operations do. */
 static bool takes_grids(const struct op *op, const struct type *type)
 {
-	bool warps = op->maps && (type->mask || !op->image);
+	const struct op_image *image = op->image;
 
-	return op->grid || op->pick || warps || is_rgb(type);
+	if (!image || image->grid || is_rgb(type))
+		return true;
+	return image->maps && (type->mask || !image->in_place);
 }
 
 /* Whether an operation computes a pixel from several pixels. */
@@ -152,7 +154,7 @@ static bool blends(const struct op *op, const struct args *args)
 static const char *refuse_image(const struct op *op, const struct args *args,
 				const struct type *type)
 {
-	if (type->mask && op->keeps_places)
+	if (type->mask && op->image && op->image->keeps_places)
 		return "changes colors, but a mask has classes";
 	if (!takes_grids(op, type))
 		return "works on 8-bit RGB images only";
@@ -186,7 +188,7 @@ bool family_skips(const struct op *op, const struct type *type)
 	case OP_DTYPE:
 		return type->mask;
 	case OP_IMAGE:
-		return type->mask && op->keeps_places;
+		return type->mask && op->image && op->image->keeps_places;
 	default:
 		return false;
 	}

@@ -109,7 +109,7 @@ static int append_node(struct builder *b, struct chain *chain,
 		wrong = refuse_cache(chain);
 	if (!wrong && n->type.views && !in.views && chain_mixture(chain))
 		wrong = "cannot follow mixup or cutmix";
-	if (!wrong && n->op->of && chain_of(chain))
+	if (!wrong && op_refers_to(n->op) && chain_of(chain))
 		wrong = "cannot stand here, because one of follow, "
 			"keep_rows and params precedes it";
 	r = bind_refuse(b, stage, n, wrong);

@@ -11,10 +11,10 @@
 
 static bool needs_image(const struct node *n)
 {
-	bool needs = n->op->needs_image;
+	bool needs = n->op->batch && n->op->batch->needs_image;
 
 	for (size_t i = 0; i < n->num_branches; i++)
-		needs |= n->branches[i].nodes->op->needs_image;
+		needs |= n->branches[i].nodes->op->batch->needs_image;
 	return needs;
 }
 
@@ -83,20 +83,20 @@ static const char *refuse_moves(const struct chain *chain);
    NULL. */
 static const char *refuse_move(const struct node *n)
 {
-	const struct op *op = n->op;
+	const struct op_image *image = n->op->image;
 	const char *wrong = NULL;
 
-	if (op->kind == OP_BATCH)
+	if (n->op->kind == OP_BATCH)
 		return "mixes two images, but boxes belong to one";
 	for (size_t i = 0; !wrong && i < n->num_branches; i++)
 		wrong = refuse_moves(&n->branches[i]);
-	if (op->kind != OP_IMAGE || op->pick || op->move || op->maps ||
-	    op->keeps_places)
+	if (!image || image->move || image->maps || image->keeps_places)
 		return wrong;
-	return op->image ? "mixes differently warped images, which "
-			   "boxes cannot follow; leave out aug_mix"
-			 : "bends straight lines, which boxes cannot follow; "
-			   "leave out elastic";
+	return image->in_place
+		       ? "mixes differently warped images, which boxes cannot "
+			 "follow; leave out aug_mix"
+		       : "bends straight lines, which boxes cannot follow; "
+			 "leave out elastic";
 }
 
 static const char *refuse_moves(const struct chain *chain)
@@ -125,7 +125,7 @@ static const char *refuse_list(const struct chain *of)
 {
 	const struct node *n = chain_of(of);
 
-	return n && n->op->kind == OP_LIST && n->op->of == OP_OF_IMAGE &&
+	return n && op_refers_to(n->op) == OP_OF_IMAGE &&
 			       of->source.kind == TYPE_RAGGED
 		       ? NULL
 		       : "follows no image";
@@ -144,7 +144,8 @@ static int resolve_node(const struct builder *b, struct chain *chain,
 				"%s: there is no output `%s'%s", n->op->name,
 				n->of_name,
 				suggest_text(&s, text, sizeof(text)));
-	wrong = (n->op->of == OP_OF_IMAGE ? refuse_image : refuse_list)(of);
+	wrong = (op_refers_to(n->op) == OP_OF_IMAGE ? refuse_image
+						    : refuse_list)(of);
 	if (wrong)
 		return complain(b->diagnostic, n->of_at, "%s: output `%s' %s",
 				n->op->name, n->of_name, wrong);
@@ -164,7 +165,7 @@ int link_outputs(const struct builder *b)
 		struct chain *chain = &b->out->chains[i];
 
 		for (size_t k = 0; !r && k < chain->num_nodes; k++) {
-			if (chain->nodes[k].op->of)
+			if (op_refers_to(chain->nodes[k].op))
 				r = resolve_node(b, chain, &chain->nodes[k]);
 		}
 	}

@@ -26,13 +26,14 @@ static void fill_operands(const struct args *args, const struct type *in,
 
 	for (uint32_t c = 0; c < channels; c++) {
 		struct rng rng = *start;
-		float *out = w->operands + (size_t)c * w->op->num_operands;
+		float *out =
+			w->operands + (size_t)c * w->op->value->num_operands;
 
-		if (w->op->grid_operands)
-			w->op->grid_operands(args, in, c, out);
+		if (w->op->value->grid_operands)
+			w->op->value->grid_operands(args, in, c, out);
 		else
-			w->op->operands(args, in->dtype, c,
-					operands_uniform(&rng), out);
+			w->op->value->operands(args, in->dtype, c,
+					       operands_uniform(&rng), out);
 	}
 }
 
@@ -53,11 +54,11 @@ static void fill_table(const struct points_work *w, uint32_t channel,
 		       uint8_t *table)
 {
 	const float *operands =
-		w->operands + (size_t)channel * w->op->num_operands;
+		w->operands + (size_t)channel * w->op->value->num_operands;
 	float values[BYTES];
 
 	for (unsigned v = 0; v < BYTES; v++)
-		values[v] = w->op->point((float)v, operands);
+		values[v] = w->op->value->point((float)v, operands);
 	put(w->to->dtype, values, BYTES, table);
 }
 
@@ -110,12 +111,12 @@ static uint32_t run_lot(const struct points_work *w, uint32_t c, float *values,
 
 	if (op->kind == OP_PIXEL) {
 		for (size_t i = 0; i < count; i += RGB)
-			op->pixel(values + i, w->operands);
+			op->value->pixel(values + i, w->operands);
 		return 0;
 	}
 	for (size_t i = 0; i < count; i++) {
-		values[i] = op->point(values[i],
-				      w->operands + c * op->num_operands);
+		values[i] = op->value->point(
+			values[i], w->operands + c * op->value->num_operands);
 		c = c + 1 < w->from->channels ? c + 1 : 0;
 	}
 	return c;
@@ -157,8 +158,9 @@ int points_run(const struct op *op, const struct args *args,
 	struct points_work w = { op, from, to, NULL };
 	int r;
 
-	w.operands = calloc((size_t)from->channels * op->num_operands + 1,
-			    sizeof(*w.operands));
+	w.operands =
+		calloc((size_t)from->channels * op->value->num_operands + 1,
+		       sizeof(*w.operands));
 	if (!w.operands)
 		return -ENOMEM;
 	fill_operands(args, in, start, &w);

@@ -43,7 +43,7 @@ struct chain chain_rest(const struct chain *chain, size_t at)
 size_t node_num_operands(const struct node *n)
 {
 	size_t count = n->custom ? user_op_num_operands(n->custom)
-				 : n->op->num_operands;
+				 : n->op->value->num_operands;
 
 	return n->op->kind == OP_POINT ? 3 * count : count;
 }
@@ -85,9 +85,9 @@ static bool is_alike(const struct node *a, const struct node *b,
 
 static bool is_joined(const struct node *a, const struct node *b)
 {
-	return a->op->joins && b->op->joins &&
-	       is_alike(a, b, "interpolation") && is_alike(a, b, "fill") &&
-	       is_alike(a, b, "label");
+	return a->op->image && a->op->image->joins && b->op->image &&
+	       b->op->image->joins && is_alike(a, b, "interpolation") &&
+	       is_alike(a, b, "fill") && is_alike(a, b, "label");
 }
 
 size_t node_joined(const struct node *nodes, size_t count)
@@ -141,7 +141,7 @@ struct node *chain_mixture(const struct chain *chain)
 const struct node *chain_of(const struct chain *chain)
 {
 	for (size_t i = 0; i < chain->num_nodes; i++) {
-		if (chain->nodes[i].op->of)
+		if (op_refers_to(chain->nodes[i].op))
 			return &chain->nodes[i];
 	}
 	return NULL;

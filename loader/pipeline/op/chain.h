@@ -23,7 +23,7 @@ struct node {
 	/* OP_BATCH: the size of the image that shares the random numbers, in
 	   this chain or another one. 0,0: no image. */
 	struct size image;
-	char *of_name; /* with op->of: the output that it names */
+	char *of_name; /* with op_refers_to(): the output that it names */
 	size_t of_at;  /* offset into the pipeline string */
 	const struct chain *of;
 	/* Value operations: the index of the first operand among those of the
@@ -52,7 +52,7 @@ struct graph {
 	size_t num_chains;
 };
 
-/* Returns the node of the chain that has op->of, or NULL. */
+/* Returns the node of the chain that refers to another output, or NULL. */
 const struct node *chain_of(const struct chain *chain);
 
 /* The type of a chain's result. */

@@ -32,6 +32,24 @@ bool op_is_random(const struct op *op)
 	return op_param(op, "group") >= 0;
 }
 
+enum op_of_kind op_refers_to(const struct op *op)
+{
+	return op->list ? op->list->of : OP_OF_NOTHING;
+}
+
+bool op_redraws(const struct op *op)
+{
+	return op->image && op->image->redraw;
+}
+
+struct size op_resized(const struct op *op, const struct args *args,
+		       struct size in)
+{
+	bool resizes = op->image && op->image->resized;
+
+	return resizes ? op->image->resized(args, in) : in;
+}
+
 static bool is_picture(const struct type *t)
 {
 	return t->kind == TYPE_IMAGE || t->kind == TYPE_GRID;

@@ -25,6 +25,7 @@
 #include "loader/pipeline/list/move.h"
 #include "loader/pipeline/op/crop.h"
 #include "loader/pipeline/op/dtype.h"
+#include "loader/pipeline/op/shared_params.h"
 #include "loader/pipeline/policy/policy.h"
 #include "loader/util/image.h"
 
@@ -237,6 +238,126 @@ struct list {
 typedef unsigned op_maps_fn(const struct args *args, struct uniform uniform,
 			    struct size in, struct warp_map *out);
 
+/* OP_GEOMETRY. */
+struct op_geometry {
+	/* `in` is not empty. If `in` is too small, the result is empty. */
+	void (*draw)(const struct args *args, struct uniform uniform,
+		     struct size in, struct draw *out);
+	bool mirrors; /* reads all pixels, and at most mirrors them */
+};
+
+/* OP_FRAMES. */
+struct op_frames {
+	/* Returns the first chosen frame. */
+	uint32_t (*first)(const struct args *args, struct uniform uniform,
+			  uint32_t frames);
+};
+
+/*
+ * OP_POINT and OP_PIXEL: a function with the row's name. Its arguments are a
+ * value of a channel, or R, G and B, and float32 operands. The caller limits a
+ * result of type uint8 to 0..255 and truncates it.
+ */
+struct op_value {
+	unsigned num_operands;
+	/*
+	 * Computes the operands for a channel (0 for OP_PIXEL) and values of
+	 * the type `in`. All channels draw the same random numbers.
+	 */
+	void (*operands)(const struct args *args, enum dtype in,
+			 unsigned channel, struct uniform uniform, float *out);
+	/* Variant of operands() for grids, which have numbers of any type. */
+	void (*grid_operands)(const struct args *args, const struct type *in,
+			      unsigned channel, float *out);
+	float (*point)(float v, const float *operands);	  /* OP_POINT */
+	void (*pixel)(float v[3], const float *operands); /* OP_PIXEL */
+	const char *code; /* the function's source text */
+};
+
+/* OP_IMAGE without PARAM_OPERATIONS: in_place() or redraw(). */
+struct op_image {
+	/* Changes the pixels in place. */
+	void (*in_place)(const struct args *args,
+			 const struct op_sample *sample,
+			 const struct image *image);
+	/* Writes all pixels of `out` from `in`; they do not overlap. */
+	void (*redraw)(const struct args *args, const struct op_sample *sample,
+		       const struct image *in, const struct image *out);
+	/* The definition for a grid of any numbers. It draws the same random
+	   numbers as for an image. `in` contains all frames. NULL: the row
+	   works on 8-bit RGB only. */
+	void (*grid)(const struct args *args, const struct op_sample *sample,
+		     const struct grid *in, const struct grid *out);
+	bool keeps_places; /* moves no pixel: masks skip the operation */
+	/* Returns the size of the result. NULL: the size of the input. If the
+	   input is too small, the result is empty. */
+	struct size (*resized)(const struct args *args, struct size in);
+	/* Returns the bytes of scratch memory for an image. NULL: 0. */
+	uint64_t (*scratch)(const struct args *args, struct size in);
+	bool is_sized; /* all images must have the size in the type */
+	/* An operation that moves pixels describes this by move() or maps(),
+	   with the same random numbers. Without either, boxes cannot follow the
+	   image. move() returns one move. */
+	void (*move)(const struct args *args, struct uniform uniform,
+		     struct size in, struct move *out);
+	/*
+	 * Writes the maps of consecutive warps, at most OP_MAPS_MAX, and
+	 * returns their number. Warps keep the size. The loader also warps
+	 * grids by these maps, and masks even if in_place() changes colors. The
+	 * row needs the parameters interpolation, fill and label.
+	 */
+	op_maps_fn *maps;
+	bool joins; /* adjacent operations with one map each become one
+		       resampling (warp_join()) */
+};
+
+/* OP_ARRAY. */
+struct op_array {
+	/* Both pointers are unaligned. Returns the reason why it refuses the
+	   value, or NULL. */
+	const char *(*map)(const struct args *args,
+			   const struct op_sample *sample,
+			   const struct type *in, const void *from, void *to);
+};
+
+/* OP_LIST. */
+struct op_list {
+	/*
+	 * Returns the reason why it refuses the list, or NULL. If the result is
+	 * a list, writes its rows to `to`, which has room for most() rows, and
+	 * their number to *rows. Otherwise writes the whole array.
+	 */
+	const char *(*map)(const struct args *args,
+			   const struct op_sample *sample,
+			   const struct list *in, const struct type *out,
+			   void *to, uint64_t *rows);
+	/* Returns the greatest number of rows that a list of at most `rows`
+	   rows can result in. NULL: `rows`. */
+	uint64_t (*most)(const struct args *args, uint64_t rows);
+	/* If it is the first operation, its input rows are the bytes of the
+	   value. */
+	bool takes_bytes;
+	enum op_of_kind of; /* the output that the parameter `of` names */
+};
+
+/* OP_BATCH without PARAM_OPERATIONS. */
+struct op_batch {
+	/* Runs after the earlier operations of all samples in the batch. */
+	void (*mix)(const struct args *args, const struct op_pair *pair);
+	bool needs_image; /* to mix labels, the pipeline needs an image */
+};
+
+/* OP_IMAGE and OP_BATCH with PARAM_OPERATIONS. */
+struct op_branches {
+	/* Writes the indices of the lists to apply, in order and without
+	   duplicates. Returns their number. */
+	size_t (*pick)(const struct args *args, size_t num_lists,
+		       struct uniform uniform, unsigned *out);
+	/* The row that replaces this one if the lists contain OP_BATCH. NULL:
+	   the lists must not contain it. */
+	const struct op *of_batches;
+};
+
 struct op {
 	const char *name;
 	const char *help;
@@ -254,106 +375,6 @@ struct op {
 	/* If these arguments need another row of the same name and parameters,
 	   returns that row, otherwise NULL. */
 	const struct op *(*instead)(const struct args *args);
-	/* The definition of OP_GEOMETRY. `in` is not empty. If `in` is too
-	   small, the result is empty. */
-	void (*draw)(const struct args *args, struct uniform uniform,
-		     struct size in, struct draw *out);
-	/* The definition of OP_FRAMES. Returns the first chosen frame. */
-	uint32_t (*first)(const struct args *args, struct uniform uniform,
-			  uint32_t frames);
-	/*
-	 * The definition of OP_POINT and OP_PIXEL: a function with the row's
-	 * name. Its arguments are a value of a channel, or R, G and B, and
-	 * float32 operands. The caller limits a result of type uint8 to 0..255
-	 * and truncates it.
-	 */
-	unsigned num_operands;
-	/*
-	 * Computes the operands for a channel (0 for OP_PIXEL) and values of
-	 * the type `in`. All channels draw the same random numbers.
-	 */
-	void (*operands)(const struct args *args, enum dtype in,
-			 unsigned channel, struct uniform uniform, float *out);
-	/* Variant of operands() for grids, which have numbers of any type. */
-	void (*grid_operands)(const struct args *args, const struct type *in,
-			      unsigned channel, float *out);
-	float (*point)(float v, const float *operands);
-	void (*pixel)(float v[3], const float *operands);
-	const char *code; /* the function's source text */
-	/* The definition of OP_IMAGE is image(), redraw() or maps(). image()
-	   changes the pixels in place. redraw() writes all pixels of `out` from
-	   `in`; they do not overlap. */
-	void (*image)(const struct args *args, const struct op_sample *sample,
-		      const struct image *image);
-	void (*redraw)(const struct args *args, const struct op_sample *sample,
-		       const struct image *in, const struct image *out);
-	/* The definition for a grid of any numbers. It draws the same random
-	   numbers as for an image. `in` contains all frames. NULL: the row
-	   works on 8-bit RGB only. */
-	void (*grid)(const struct args *args, const struct op_sample *sample,
-		     const struct grid *in, const struct grid *out);
-	bool keeps_places; /* moves no pixel: masks skip the operation */
-	/* Returns the size of the result. NULL: the size of the input. If the
-	   input is too small, the result is empty. */
-	struct size (*resized)(const struct args *args, struct size in);
-	/* Returns the bytes of scratch memory for an image. NULL: 0. */
-	uint64_t (*scratch)(const struct args *args, struct size in);
-	bool is_sized; /* all images must have the size in the type */
-	/* OP_GEOMETRY: reads all pixels, and at most mirrors them. */
-	bool mirrors;
-	/*
-	 * The definition of OP_IMAGE and OP_BATCH with PARAM_OPERATIONS. Writes
-	 * the indices of the lists to apply, in order and without duplicates.
-	 * Returns their number.
-	 */
-	size_t (*pick)(const struct args *args, size_t num_lists,
-		       struct uniform uniform, unsigned *out);
-	/* The row that replaces this one if the lists contain OP_BATCH. NULL:
-	   the lists must not contain it. */
-	const struct op *of_batches;
-	/* An OP_IMAGE that moves pixels describes this by move() or maps(),
-	   with the same random numbers. Without either, boxes cannot follow the
-	   image. move() returns one move. */
-	void (*move)(const struct args *args, struct uniform uniform,
-		     struct size in, struct move *out);
-	/*
-	 * Writes the maps of consecutive warps, at most OP_MAPS_MAX, and
-	 * returns their number. Warps keep the size. The loader also warps
-	 * grids by these maps, and masks even if image() changes colors. The
-	 * row needs the parameters interpolation, fill and label.
-	 */
-	op_maps_fn *maps;
-	bool joins; /* adjacent operations with one map each become one
-		       resampling (warp_join()) */
-	/*
-	 * The definition of OP_ARRAY. Both pointers are unaligned. Returns the
-	 * reason why it refuses the value, or NULL.
-	 */
-	const char *(*array)(const struct args *args,
-			     const struct op_sample *sample,
-			     const struct type *in, const void *from, void *to);
-	/*
-	 * The definition of OP_LIST. Returns the reason why it refuses the
-	 * list, or NULL. If the result is a list, writes its rows to `to`,
-	 * which has room for most() rows, and their number to *rows. Otherwise
-	 * writes the whole array.
-	 */
-	const char *(*list)(const struct args *args,
-			    const struct op_sample *sample,
-			    const struct list *in, const struct type *out,
-			    void *to, uint64_t *rows);
-	/* Returns the greatest number of rows that a list of at most `rows`
-	   rows can result in. NULL: `rows`. */
-	uint64_t (*most)(const struct args *args, uint64_t rows);
-	/* OP_LIST: as the first operation, its input rows are the bytes of the
-	   value. */
-	bool takes_bytes;
-	/* OP_LIST: the kind of output that the parameter `of` names. */
-	enum op_of_kind of;
-	/* The definition of OP_BATCH. It runs after the earlier operations of
-	   all samples in the batch. */
-	void (*pair)(const struct args *args, const struct op_pair *pair);
-	bool needs_image; /* to mix labels, the pipeline needs an image */
 	/*
 	 * Reads the files that the arguments name, and sets args->loaded, which
 	 * unload() frees. The strings of the arguments are invalid after the
@@ -361,6 +382,16 @@ struct op {
 	 */
 	int (*load)(struct args *args, char *why, size_t size);
 	void (*unload)(void *loaded);
+	/* The definition: exactly one of these, which its kind names. Kinds
+	   that only change the type have none. */
+	const struct op_geometry *geometry;
+	const struct op_frames *frames;
+	const struct op_value *value;
+	const struct op_image *image;
+	const struct op_array *array;
+	const struct op_list *list;
+	const struct op_batch *batch;
+	const struct op_branches *branches;
 };
 
 /*
@@ -378,6 +409,13 @@ int op_param(const struct op *op, const char *name);
 int op_lists(const struct op *op);
 /* Whether an operation draws random numbers, and so has a parameter `group'. */
 bool op_is_random(const struct op *op);
+/* The kind of output that the operation's parameter `of` names. */
+enum op_of_kind op_refers_to(const struct op *op);
+/* Whether an OP_IMAGE writes its result beside the image. */
+bool op_redraws(const struct op *op);
+/* Returns the size of the result of an operation on images. */
+struct size op_resized(const struct op *op, const struct args *args,
+		       struct size in);
 /* Whether a type is a list. Padded and packed lists are lists too. */
 bool op_is_list(const struct type *t);
 
@@ -498,84 +536,5 @@ bool op_chance(const struct arg *p, struct uniform uniform);
  */
 float op_factor(const struct arg *magnitude, const struct arg *p,
 		struct uniform uniform);
-
-/* Parameter rows that several operations share. */
-#define OP_PARAM_SIZE(text)                                                    \
-	{                                                                      \
-		.name = "size", .kind = PARAM_INTEGERS, .min_count = 1,        \
-		.max_count = 2, .min = 1, .max = OP_SIZE_MAX, .help = text     \
-	}
-#define OP_PARAM_SCALE(text)                                                   \
-	{                                                                      \
-		.name = "scale", .kind = PARAM_REALS, .initial = text,         \
-		.min_count = 2, .max_count = 2, .min = 0x1p-20, .max = 1,      \
-		.help = "least and greatest area of the crop, as "             \
-			"fractions of the image's"                             \
-	}
-#define OP_PARAM_RATIO                                                         \
-	{                                                                      \
-		.name = "ratio", .kind = PARAM_REALS,                          \
-		.initial = "0.75,1.3333333333333333", .min_count = 2,          \
-		.max_count = 2, .min = 0x1p-10, .max = 0x1p10,                 \
-		.help = "least and greatest width of the crop "                \
-			"divided by its height"                                \
-	}
-/* Keep the choices in the order of enum interpolation. */
-#define OP_PARAM_INTERPOLATION                                                 \
-	{                                                                      \
-		.name = "interpolation", .kind = PARAM_CHOICE,                 \
-		.initial = "area",                                             \
-		.choices = "area|bilinear|nearest|bicubic|lanczos",            \
-		.help = "filter for resizing"                                  \
-	}
-/* Keep the choices in the order of enum warp_how. */
-#define OP_PARAM_WARP_OF(word)                                                 \
-	{                                                                      \
-		.name = "interpolation", .kind = PARAM_CHOICE,                 \
-		.initial = word, .choices = "nearest|bilinear",                \
-		.help = "how values between pixels are calculated"             \
-	}
-#define OP_PARAM_WARP OP_PARAM_WARP_OF("nearest")
-#define OP_PARAM_WARP_SMOOTH OP_PARAM_WARP_OF("bilinear")
-#define OP_PARAM_MAGNITUDE                                                     \
-	{                                                                      \
-		.name = "magnitude", .kind = PARAM_REALS, .min_count = 1,      \
-		.max_count = 1, .min = 0, .max = 16,                           \
-		.help = "greatest difference of the factor from 1"             \
-	}
-#define OP_PARAM_P(text)                                                       \
-	{                                                                      \
-		.name = "p", .kind = PARAM_REALS, .initial = text,             \
-		.min_count = 1, .max_count = 1, .min = 0, .max = 1,            \
-		.help = "probability that the operation changes a sample"      \
-	}
-#define OP_PARAM_FILL                                                          \
-	{                                                                      \
-		.name = "fill", .kind = PARAM_INTEGERS, .initial = "0",        \
-		.min_count = 1, .max_count = 3, .min = 0, .max = 255,          \
-		.help = "color of new pixels, one number or \"R,G,B\""         \
-	}
-#define OP_PARAM_OPS(text, least, most)                                        \
-	{                                                                      \
-		.name = "operations", .kind = PARAM_OPERATIONS,                \
-		.min_count = (least), .max_count = (most), .help = text        \
-	}
-#define OP_PARAM_BINS                                                          \
-	{                                                                      \
-		.name = "bins", .kind = PARAM_INTEGERS, .initial = "31",       \
-		.min_count = 1, .max_count = 1, .min = 2, .max = 1024,         \
-		.help = "number of magnitudes"                                 \
-	}
-#define OP_PARAM_LABEL                                                         \
-	{                                                                      \
-		.name = "label", .kind = PARAM_INTEGERS, .initial = "0",       \
-		.min_count = 1, .max_count = 1, .min = 0, .max = 65535,        \
-		.help = "class of new pixels of a mask"                        \
-	}
-#define OP_PARAM_GROUP                                                         \
-	{                                                                      \
-		.name = "group", .kind = PARAM_NAME, .initial = "",            \
-		.help = "operations of one group draw the same random numbers" \
-	}
 
 #endif

@@ -31,7 +31,7 @@ void operands_draw(const struct pipeline_row *row, const struct node *n,
 	struct rng rng = operands_rng(row, n);
 
 	*out = (struct draw){ .view = n->is_viewed ? (unsigned)row->view : 0 };
-	n->op->draw(&n->args, operands_uniform(&rng), in, out);
+	n->op->geometry->draw(&n->args, operands_uniform(&rng), in, out);
 }
 
 void operands_join(const struct node *nodes, size_t count,
@@ -43,8 +43,8 @@ void operands_join(const struct node *nodes, size_t count,
 	for (size_t i = 0; i < count; i++) {
 		struct rng rng = operands_rng(row, &nodes[i]);
 
-		nodes[i].op->maps(&nodes[i].args, operands_uniform(&rng), in,
-				  &maps[i]);
+		nodes[i].op->image->maps(&nodes[i].args, operands_uniform(&rng),
+					 in, &maps[i]);
 	}
 	warp_join(maps, count, out);
 }
@@ -80,8 +80,9 @@ static void fill_node(const struct node *n, enum dtype in,
 		if (n->custom)
 			user_op_operands(n->custom, uniform, out);
 		else
-			n->op->operands(&n->args, in, c, uniform,
-					out + c * n->op->num_operands);
+			n->op->value->operands(
+				&n->args, in, c, uniform,
+				out + c * n->op->value->num_operands);
 	}
 }
 

@@ -22,6 +22,7 @@ const struct op user_op_op = {
 	.help = "a C function in a file",
 	.kind = OP_PIXEL,
 	.infer = infer,
+	.value = &(const struct op_value){ .num_operands = 0 },
 };
 
 static bool is_identifier(const char *word)

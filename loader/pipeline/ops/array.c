@@ -13,5 +13,8 @@ const struct op op_array = {
 	.help = "Read the array that a bytes field stores, as a list",
 	.kind = OP_LIST,
 	.infer = infer,
-	.list = op_copy_list,
+	.list =
+		&(const struct op_list){
+			.map = op_copy_list,
+		},
 };

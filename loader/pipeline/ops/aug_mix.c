@@ -159,6 +159,9 @@ const struct op op_aug_mix = {
 	.params = params,
 	.check = check,
 	.infer = op_infer_image,
-	.image = image,
-	.scratch = scratch,
+	.image =
+		&(const struct op_image){
+			.in_place = image,
+			.scratch = scratch,
+		},
 };

@@ -166,7 +166,10 @@ const struct op op_auto_augment = {
 	.params = params,
 	.check = check,
 	.infer = op_infer_image,
-	.image = image,
-	.maps = maps,
-	.scratch = op_canvas_scratch,
+	.image =
+		&(const struct op_image){
+			.in_place = image,
+			.maps = maps,
+			.scratch = op_canvas_scratch,
+		},
 };

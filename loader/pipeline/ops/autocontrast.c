@@ -24,6 +24,9 @@ const struct op op_autocontrast = {
 	.kind = OP_IMAGE,
 	.params = params,
 	.infer = op_infer_image,
-	.keeps_places = true,
-	.image = image,
+	.image =
+		&(const struct op_image){
+			.keeps_places = true,
+			.in_place = image,
+		},
 };

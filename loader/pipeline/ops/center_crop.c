@@ -49,5 +49,8 @@ const struct op op_center_crop = {
 	.kind = OP_GEOMETRY,
 	.params = params,
 	.infer = infer,
-	.draw = draw,
+	.geometry =
+		&(const struct op_geometry){
+			.draw = draw,
+		},
 };

@@ -265,6 +265,9 @@ const struct op op_color_jitter = {
 	.params = params,
 	.check = check,
 	.infer = op_infer_image,
-	.image = image,
-	.keeps_places = true,
+	.image =
+		&(const struct op_image){
+			.in_place = image,
+			.keeps_places = true,
+		},
 };

@@ -42,6 +42,9 @@ const struct op op_contrast = {
 	.kind = OP_IMAGE,
 	.params = params,
 	.infer = op_infer_image,
-	.image = image,
-	.keeps_places = true,
+	.image =
+		&(const struct op_image){
+			.in_place = image,
+			.keeps_places = true,
+		},
 };

@@ -75,6 +75,9 @@ const struct op op_cutmix = {
 	.kind = OP_BATCH,
 	.params = params,
 	.infer = mix_infer,
-	.pair = pair,
-	.needs_image = true,
+	.batch =
+		&(const struct op_batch){
+			.mix = pair,
+			.needs_image = true,
+		},
 };

@@ -62,7 +62,10 @@ const struct op op_cutout = {
 	.params = params,
 	.check = check,
 	.infer = op_infer_image,
-	.image = image,
-	.grid = cut_grid,
-	.keeps_places = true,
+	.image =
+		&(const struct op_image){
+			.in_place = image,
+			.grid = cut_grid,
+			.keeps_places = true,
+		},
 };

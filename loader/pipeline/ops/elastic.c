@@ -99,7 +99,10 @@ const struct op op_elastic = {
 	.params = params,
 	.check = check,
 	.infer = op_infer_image,
-	.redraw = redraw,
-	.grid = warp_grid,
-	.scratch = scratch,
+	.image =
+		&(const struct op_image){
+			.redraw = redraw,
+			.grid = warp_grid,
+			.scratch = scratch,
+		},
 };

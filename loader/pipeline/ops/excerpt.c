@@ -76,6 +76,9 @@ const struct op op_excerpt = {
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,
-	.most = most,
-	.list = list,
+	.list =
+		&(const struct op_list){
+			.most = most,
+			.map = list,
+		},
 };

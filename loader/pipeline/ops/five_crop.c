@@ -34,5 +34,8 @@ const struct op op_five_crop = {
 	.kind = OP_GEOMETRY,
 	.params = params,
 	.infer = infer,
-	.draw = draw,
+	.geometry =
+		&(const struct op_geometry){
+			.draw = draw,
+		},
 };

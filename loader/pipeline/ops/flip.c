@@ -36,6 +36,9 @@ const struct op op_flip = {
 	.kind = OP_GEOMETRY,
 	.params = params,
 	.infer = infer,
-	.draw = draw,
-	.mirrors = true,
+	.geometry =
+		&(const struct op_geometry){
+			.draw = draw,
+			.mirrors = true,
+		},
 };

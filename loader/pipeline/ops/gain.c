@@ -88,5 +88,8 @@ const struct op op_gain = {
 	.params = params,
 	.check = check,
 	.infer = infer,
-	.list = list,
+	.list =
+		&(const struct op_list){
+			.map = list,
+		},
 };

@@ -62,7 +62,10 @@ const struct op op_gaussian_blur = {
 	.params = params,
 	.check = check,
 	.infer = op_infer_image,
-	.keeps_places = true,
-	.redraw = redraw,
-	.scratch = scratch,
+	.image =
+		&(const struct op_image){
+			.keeps_places = true,
+			.redraw = redraw,
+			.scratch = scratch,
+		},
 };

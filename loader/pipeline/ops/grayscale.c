@@ -35,8 +35,11 @@ const struct op op_grayscale = {
 	.kind = OP_PIXEL,
 	.params = params,
 	.infer = op_infer_color,
-	.num_operands = 1,
-	.operands = operands,
-	.pixel = pixel,
-	.code = code,
+	.value =
+		&(const struct op_value){
+			.num_operands = 1,
+			.operands = operands,
+			.pixel = pixel,
+			.code = code,
+		},
 };

@@ -30,8 +30,11 @@ const struct op op_invert = {
 	.kind = OP_POINT,
 	.params = params,
 	.infer = op_infer_color,
-	.num_operands = 1,
-	.operands = operands,
-	.point = point,
-	.code = code,
+	.value =
+		&(const struct op_value){
+			.num_operands = 1,
+			.operands = operands,
+			.point = point,
+			.code = code,
+		},
 };

@@ -118,7 +118,10 @@ const struct op op_json = {
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,
-	.takes_bytes = true,
-	.most = most,
-	.list = list,
+	.list =
+		&(const struct op_list){
+			.takes_bytes = true,
+			.most = most,
+			.map = list,
+		},
 };

@@ -45,6 +45,9 @@ const struct op op_keep_rows = {
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,
-	.list = list,
-	.of = OP_OF_LIST,
+	.list =
+		&(const struct op_list){
+			.map = list,
+			.of = OP_OF_LIST,
+		},
 };

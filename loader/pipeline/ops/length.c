@@ -32,5 +32,8 @@ const struct op op_length = {
 	.help = "Count the rows of a list",
 	.kind = OP_LIST,
 	.infer = infer,
-	.list = list,
+	.list =
+		&(const struct op_list){
+			.map = list,
+		},
 };

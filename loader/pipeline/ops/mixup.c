@@ -51,5 +51,8 @@ const struct op op_mixup = {
 	.kind = OP_BATCH,
 	.params = params,
 	.infer = mix_infer,
-	.pair = pair,
+	.batch =
+		&(const struct op_batch){
+			.mix = pair,
+		},
 };

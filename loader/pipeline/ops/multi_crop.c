@@ -51,5 +51,8 @@ const struct op op_multi_crop = {
 	.params = params,
 	.check = check,
 	.infer = infer,
-	.draw = draw,
+	.geometry =
+		&(const struct op_geometry){
+			.draw = draw,
+		},
 };

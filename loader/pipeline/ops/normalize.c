@@ -114,9 +114,12 @@ const struct op op_normalize = {
 	.params = params,
 	.check = check,
 	.infer = infer,
-	.num_operands = 2,
-	.operands = operands,
-	.grid_operands = grid_operands,
-	.point = point,
-	.code = code,
+	.value =
+		&(const struct op_value){
+			.num_operands = 2,
+			.operands = operands,
+			.grid_operands = grid_operands,
+			.point = point,
+			.code = code,
+		},
 };

@@ -85,5 +85,8 @@ const struct op op_one_hot = {
 	.kind = OP_ARRAY,
 	.params = params,
 	.infer = infer,
-	.array = array,
+	.array =
+		&(const struct op_array){
+			.map = array,
+		},
 };

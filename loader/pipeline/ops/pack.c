@@ -35,5 +35,8 @@ const struct op op_pack = {
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,
-	.list = op_copy_list,
+	.list =
+		&(const struct op_list){
+			.map = op_copy_list,
+		},
 };

@@ -196,8 +196,11 @@ const struct op op_pad = {
 	.params = params,
 	.check = check,
 	.infer = infer,
-	.redraw = redraw,
-	.grid = pad_grid,
-	.resized = resized,
-	.move = move,
+	.image =
+		&(const struct op_image){
+			.redraw = redraw,
+			.grid = pad_grid,
+			.resized = resized,
+			.move = move,
+		},
 };

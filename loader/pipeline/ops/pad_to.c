@@ -119,5 +119,8 @@ const struct op op_pad_to = {
 	.params = params,
 	.check = check,
 	.infer = infer,
-	.list = list,
+	.list =
+		&(const struct op_list){
+			.map = list,
+		},
 };

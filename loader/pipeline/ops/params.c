@@ -61,6 +61,9 @@ const struct op op_params = {
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,
-	.list = list,
-	.of = OP_OF_IMAGE,
+	.list =
+		&(const struct op_list){
+			.map = list,
+			.of = OP_OF_IMAGE,
+		},
 };

@@ -74,6 +74,9 @@ const struct op op_perspective = {
 	.params = params,
 	.check = check,
 	.infer = op_infer_image,
-	.redraw = redraw,
-	.maps = maps,
+	.image =
+		&(const struct op_image){
+			.redraw = redraw,
+			.maps = maps,
+		},
 };

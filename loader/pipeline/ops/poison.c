@@ -225,9 +225,12 @@ const struct op op_poison = {
 	.params = params,
 	.check = check,
 	.infer = infer,
-	.image = image,
-	.keeps_places = true,
-	.is_sized = true,
 	.load = load,
 	.unload = unload,
+	.image =
+		&(const struct op_image){
+			.in_place = image,
+			.keeps_places = true,
+			.is_sized = true,
+		},
 };

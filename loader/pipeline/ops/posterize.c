@@ -52,8 +52,11 @@ const struct op op_posterize = {
 	.kind = OP_POINT,
 	.params = params,
 	.infer = infer,
-	.num_operands = 2,
-	.operands = operands,
-	.point = point,
-	.code = code,
+	.value =
+		&(const struct op_value){
+			.num_operands = 2,
+			.operands = operands,
+			.point = point,
+			.code = code,
+		},
 };

@@ -24,5 +24,8 @@ const struct op op_random_apply = {
 	.kind = OP_IMAGE,
 	.params = params,
 	.infer = op_infer_image,
-	.pick = pick,
+	.branches =
+		&(const struct op_branches){
+			.pick = pick,
+		},
 };

@@ -83,7 +83,10 @@ static const struct op of_batches = {
 	.params = params_of_batches,
 	.check = check,
 	.infer = mix_infer,
-	.pick = pick,
+	.branches =
+		&(const struct op_branches){
+			.pick = pick,
+		},
 };
 
 const struct op op_random_choice = {
@@ -93,6 +96,9 @@ const struct op op_random_choice = {
 	.params = params,
 	.check = check,
 	.infer = op_infer_image,
-	.pick = pick,
-	.of_batches = &of_batches,
+	.branches =
+		&(const struct op_branches){
+			.pick = pick,
+			.of_batches = &of_batches,
+		},
 };

@@ -337,10 +337,13 @@ static const struct op padded = {
 	.params = params,
 	.check = check,
 	.infer = infer_padded,
-	.redraw = redraw,
-	.grid = crop_grid,
-	.resized = resized,
-	.move = move,
+	.image =
+		&(const struct op_image){
+			.redraw = redraw,
+			.grid = crop_grid,
+			.resized = resized,
+			.move = move,
+		},
 };
 
 static const struct op *instead(const struct args *args)
@@ -361,6 +364,9 @@ const struct op op_random_crop = {
 	.params = params,
 	.check = check,
 	.infer = infer,
-	.draw = draw,
 	.instead = instead,
+	.geometry =
+		&(const struct op_geometry){
+			.draw = draw,
+		},
 };

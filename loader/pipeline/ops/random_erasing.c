@@ -133,6 +133,9 @@ const struct op op_random_erasing = {
 	.params = params,
 	.check = check,
 	.infer = op_infer_image,
-	.keeps_places = true,
-	.image = image,
+	.image =
+		&(const struct op_image){
+			.keeps_places = true,
+			.in_place = image,
+		},
 };

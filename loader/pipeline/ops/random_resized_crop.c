@@ -44,5 +44,8 @@ const struct op op_random_resized_crop = {
 	.params = params,
 	.check = check,
 	.infer = infer,
-	.draw = draw,
+	.geometry =
+		&(const struct op_geometry){
+			.draw = draw,
+		},
 };

@@ -130,7 +130,10 @@ const struct op op_random_translate = {
 	.params = params,
 	.check = check,
 	.infer = op_infer_image,
-	.image = image,
-	.grid = move_grid,
-	.move = move,
+	.image =
+		&(const struct op_image){
+			.in_place = image,
+			.grid = move_grid,
+			.move = move,
+		},
 };

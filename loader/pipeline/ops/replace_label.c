@@ -60,7 +60,10 @@ const struct op op_replace_label = {
 	.kind = OP_ARRAY,
 	.params = params,
 	.infer = infer,
-	.array = array,
 	.load = load,
 	.unload = unload,
+	.array =
+		&(const struct op_array){
+			.map = array,
+		},
 };

@@ -185,6 +185,9 @@ const struct op op_resample = {
 	.infer = infer,
 	.load = load,
 	.unload = unload,
-	.most = most,
-	.list = list,
+	.list =
+		&(const struct op_list){
+			.most = most,
+			.map = list,
+		},
 };

@@ -126,5 +126,8 @@ const struct op op_resize = {
 	.params = params,
 	.check = check,
 	.infer = infer,
-	.draw = draw,
+	.geometry =
+		&(const struct op_geometry){
+			.draw = draw,
+		},
 };

@@ -49,7 +49,10 @@ const struct op op_rotate = {
 	.params = params,
 	.check = check,
 	.infer = op_infer_image,
-	.redraw = redraw,
-	.maps = maps,
-	.joins = true,
+	.image =
+		&(const struct op_image){
+			.redraw = redraw,
+			.maps = maps,
+			.joins = true,
+		},
 };

@@ -38,8 +38,11 @@ const struct op op_saturation = {
 	.kind = OP_PIXEL,
 	.params = params,
 	.infer = op_infer_color,
-	.num_operands = 2,
-	.operands = operands,
-	.pixel = pixel,
-	.code = code,
+	.value =
+		&(const struct op_value){
+			.num_operands = 2,
+			.operands = operands,
+			.pixel = pixel,
+			.code = code,
+		},
 };

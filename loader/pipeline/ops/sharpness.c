@@ -47,7 +47,10 @@ const struct op op_sharpness = {
 	.params = params,
 	.check = check,
 	.infer = op_infer_image,
-	.keeps_places = true,
-	.image = image,
-	.scratch = scratch,
+	.image =
+		&(const struct op_image){
+			.keeps_places = true,
+			.in_place = image,
+			.scratch = scratch,
+		},
 };

@@ -42,8 +42,11 @@ const struct op op_solarize = {
 	.kind = OP_POINT,
 	.params = params,
 	.infer = op_infer_color,
-	.num_operands = 1,
-	.operands = operands,
-	.point = point,
-	.code = code,
+	.value =
+		&(const struct op_value){
+			.num_operands = 1,
+			.operands = operands,
+			.point = point,
+			.code = code,
+		},
 };

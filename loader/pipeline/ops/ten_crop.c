@@ -37,5 +37,8 @@ const struct op op_ten_crop = {
 	.kind = OP_GEOMETRY,
 	.params = params,
 	.infer = infer,
-	.draw = draw,
+	.geometry =
+		&(const struct op_geometry){
+			.draw = draw,
+		},
 };

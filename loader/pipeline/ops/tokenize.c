@@ -156,7 +156,10 @@ const struct op op_tokenize = {
 	.infer = infer,
 	.load = load,
 	.unload = unload,
-	.takes_bytes = true,
-	.most = most,
-	.list = list,
+	.list =
+		&(const struct op_list){
+			.takes_bytes = true,
+			.most = most,
+			.map = list,
+		},
 };

@@ -50,7 +50,10 @@ const struct op op_trivial_augment = {
 	.params = params,
 	.check = check,
 	.infer = op_infer_image,
-	.image = image,
-	.maps = maps,
-	.scratch = op_canvas_scratch,
+	.image =
+		&(const struct op_image){
+			.in_place = image,
+			.maps = maps,
+			.scratch = op_canvas_scratch,
+		},
 };

@@ -46,6 +46,9 @@ const struct op op_truncate = {
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,
-	.most = most,
-	.list = list,
+	.list =
+		&(const struct op_list){
+			.most = most,
+			.map = list,
+		},
 };

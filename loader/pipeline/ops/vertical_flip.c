@@ -68,7 +68,10 @@ const struct op op_vertical_flip = {
 	.kind = OP_IMAGE,
 	.params = params,
 	.infer = op_infer_image,
-	.image = image,
-	.grid = flip_grid,
-	.move = move,
+	.image =
+		&(const struct op_image){
+			.in_place = image,
+			.grid = flip_grid,
+			.move = move,
+		},
 };

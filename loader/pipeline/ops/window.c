@@ -71,5 +71,8 @@ const struct op op_window = {
 	.kind = OP_FRAMES,
 	.params = params,
 	.infer = infer,
-	.first = first,
+	.frames =
+		&(const struct op_frames){
+			.first = first,
+		},
 };

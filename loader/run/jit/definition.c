@@ -50,13 +50,13 @@ static void truncate_reals(struct definition_lot *lot)
 static void run_point(const struct node *n, const float *operands,
 		      struct definition_lot *lot)
 {
-	operands += n->first_operand + lot->first * n->op->num_operands;
+	operands += n->first_operand + lot->first * n->op->value->num_operands;
 	for (unsigned c = 0; c < lot->channels; c++) {
 		float *v = lot->now[c].real;
 
 		for (size_t i = 0; i < lot->count; i++)
-			v[i] = n->op->point(v[i], operands);
-		operands += n->op->num_operands;
+			v[i] = n->op->value->point(v[i], operands);
+		operands += n->op->value->num_operands;
 	}
 }
 
@@ -68,7 +68,7 @@ static void run_pixel(const struct node *n, const float *operands,
 
 		for (unsigned c = 0; c < IMAGE_CHANNELS; c++)
 			rgb[c] = lot->now[c].real[i];
-		n->op->pixel(rgb, operands + n->first_operand);
+		n->op->value->pixel(rgb, operands + n->first_operand);
 		for (unsigned c = 0; c < IMAGE_CHANNELS; c++)
 			lot->now[c].real[i] = rgb[c];
 	}

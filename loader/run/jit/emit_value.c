@@ -67,7 +67,7 @@ static void put_conversion(struct emit_value *w, enum dtype to)
 static void put_operands(const struct emit_value *w, const struct node *n,
 			 unsigned channel)
 {
-	size_t count = n->op->num_operands;
+	size_t count = n->op->value->num_operands;
 	size_t first = n->first_operand + channel * count;
 
 	for (size_t i = 0; i < count; i++) {
@@ -284,9 +284,11 @@ static void put_files(struct code *c, const struct chain *chain)
 static void put_ops(struct code *c, const struct chain *const *chains,
 		    size_t count)
 {
-	for (size_t i = 0; op_table_row(i); i++) {
-		if (op_table_row(i)->code && is_used(chains, count, op_table_row(i)))
-			code_put(c, op_table_row(i)->code);
+	const struct op *op;
+
+	for (size_t i = 0; (op = op_table_row(i)); i++) {
+		if (op->value && is_used(chains, count, op))
+			code_put(c, op->value->code);
 	}
 }
 

@@ -33,8 +33,8 @@ static bool is_of_all_channels(const struct chain *chain, const float *operands)
 {
 	for (size_t i = 0; i < chain->num_nodes; i++) {
 		const struct node *n = &chain->nodes[i];
-		size_t count = n->op->num_operands;
 		const float *first = operands + n->first_operand;
+		size_t count = n->op->value ? n->op->value->num_operands : 0;
 
 		if (!node_is_value(n))
 			continue;
@@ -71,8 +71,8 @@ static void spread(const struct pointwise *stage, const float *operands,
 
 	for (size_t i = 0; i < chain->num_nodes; i++) {
 		const struct node *n = &chain->nodes[i];
-		size_t count = n->op->num_operands;
 		const float *from = operands + n->first_operand;
+		size_t count = n->op->value ? n->op->value->num_operands : 0;
 
 		if (!node_is_value(n))
 			continue;

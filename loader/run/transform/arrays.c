@@ -32,7 +32,7 @@ static int run_step(struct arrays *a, const struct worker_job *job,
 			      op_elements(in));
 		return 0;
 	}
-	wrong = n->op->array(&n->args, &sample, in, from, to);
+	wrong = n->op->array->map(&n->args, &sample, in, from, to);
 	if (!wrong)
 		return 0;
 	snprintf(a->message, sizeof(a->message), "%s: %s", n->op->name, wrong);

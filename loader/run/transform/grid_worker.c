@@ -167,7 +167,7 @@ static int run_geometry(struct grid_worker *w, const struct node *n)
 	struct draw draw = { 0 };
 	int r = 0;
 
-	n->op->draw(&n->args, operands_uniform(&rng), in, &draw);
+	n->op->geometry->draw(&n->args, operands_uniform(&rng), in, &draw);
 	rect_narrow(&w->view, w->mirror, &draw.from);
 	if (draw.to.width != draw.from.width ||
 	    draw.to.height != draw.from.height)
@@ -230,10 +230,10 @@ static void run_frames(const struct grid_worker *w, const struct node *n,
 		struct rng rng = stream_of(w, n);
 
 		sample->uniform = operands_uniform(&rng);
-		if (n->op->redraw)
-			n->op->redraw(&n->args, sample, &from, &to);
+		if (n->op->image->redraw)
+			n->op->image->redraw(&n->args, sample, &from, &to);
 		else
-			n->op->image(&n->args, sample, &to);
+			n->op->image->in_place(&n->args, sample, &to);
 	}
 }
 
@@ -254,14 +254,17 @@ static int check_size(struct grid_worker *w, struct size size,
 static int reserve_scratch(struct grid_worker *w, const struct node *n,
 			   struct size size)
 {
-	if (n->op->scratch &&
-	    buffer_reserve(&w->scratch, n->op->scratch(&n->args, size)))
+	const struct op_image *op = n->op->image;
+
+	if (op->scratch &&
+	    buffer_reserve(&w->scratch, op->scratch(&n->args, size)))
 		return no_memory(w, &w->now);
 	return 0;
 }
 
 static int run_image(struct grid_worker *w, const struct node *n)
 {
+	const struct op_image *op = n->op->image;
 	struct rng rng = stream_of(w, n);
 	struct op_sample sample = { .id = w->job->row->id,
 				    .uniform = operands_uniform(&rng) };
@@ -273,12 +276,11 @@ static int run_image(struct grid_worker *w, const struct node *n)
 		return r;
 	out = w->now;
 	size = (struct size){ out.width, out.height };
-	if (n->op->is_sized)
+	if (op->is_sized)
 		r = check_size(w, size, &n->type);
 	if (!r)
 		r = reserve_scratch(w, n, size);
-	if (n->op->resized)
-		size = n->op->resized(&n->args, size);
+	size = op_resized(n->op, &n->args, size);
 	out.width = size.width;
 	out.height = size.height;
 	if (!r)
@@ -286,10 +288,10 @@ static int run_image(struct grid_worker *w, const struct node *n)
 	if (r)
 		return r;
 	sample.scratch = w->scratch.bytes;
-	if (n->op->grid) {
-		n->op->grid(&n->args, &sample, &w->now, &out);
+	if (op->grid) {
+		op->grid(&n->args, &sample, &w->now, &out);
 	} else {
-		if (!n->op->redraw)
+		if (!op->redraw)
 			grid_copy(&w->now, false, &out);
 		run_frames(w, n, &sample, &out);
 	}
@@ -348,7 +350,8 @@ static int run_maps(struct grid_worker *w, const struct node *n)
 
 	size = (struct size){ w->now.width, w->now.height };
 	count = r ? 0
-		  : n->op->maps(&n->args, operands_uniform(&rng), size, maps);
+		  : n->op->image->maps(&n->args, operands_uniform(&rng), size,
+				       maps);
 	for (unsigned i = 0; !r && i < count; i++)
 		r = run_warp(w, n, &maps[i], 1);
 	return r;
@@ -361,8 +364,8 @@ static int run_lists(struct grid_worker *w, const struct node *n)
 {
 	struct rng rng = stream_of(w, n);
 	unsigned order[OP_BRANCHES_MAX];
-	size_t count = n->op->pick(&n->args, n->num_branches,
-				   operands_uniform(&rng), order);
+	size_t count = n->op->branches->pick(&n->args, n->num_branches,
+					     operands_uniform(&rng), order);
 	int r = 0;
 
 	for (size_t i = 0; !r && i < count; i++) {
@@ -375,17 +378,17 @@ static int run_lists(struct grid_worker *w, const struct node *n)
 }
 
 /* Whether the operation only warps the grid. */
-static bool is_warp(const struct grid_worker *w, const struct op *op)
+static bool is_warp(const struct grid_worker *w, const struct op_image *op)
 {
-	return op->maps && (w->type.mask || !op->image);
+	return op->maps && (w->type.mask || !op->in_place);
 }
 
 static int run_window(struct grid_worker *w, const struct node *n)
 {
 	struct rng rng = stream_of(w, n);
 	uint32_t stride = (uint32_t)n->args.arg[OP_FRAMES_STRIDE].number[0];
-	uint32_t first =
-		n->op->first(&n->args, operands_uniform(&rng), w->now.frames);
+	uint32_t first = n->op->frames->first(&n->args, operands_uniform(&rng),
+					      w->now.frames);
 
 	if (!w->is_made) {
 		grid_source_window(w->source, first, stride, n->type.frames,
@@ -409,9 +412,10 @@ static int run_node(struct grid_worker *w, const struct node *n)
 	case OP_DTYPE:
 		return run_dtype(w, n);
 	case OP_IMAGE:
-		if (n->op->pick)
+		if (n->op->branches)
 			return run_lists(w, n);
-		return is_warp(w, n->op) ? run_maps(w, n) : run_image(w, n);
+		return is_warp(w, n->op->image) ? run_maps(w, n)
+						: run_image(w, n);
 	case OP_FRAMES:
 		return run_window(w, n);
 	default:

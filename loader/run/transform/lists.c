@@ -31,20 +31,23 @@ void lists_fini(struct lists *l)
 
 bool lists_are_of(const struct chain *chain)
 {
-	return chain->num_nodes &&
-	       (chain->source.kind == TYPE_RAGGED || chain->nodes[0].op->of);
+	return chain->num_nodes && (chain->source.kind == TYPE_RAGGED ||
+				    op_refers_to(chain->nodes[0].op));
 }
 
 /* Whether the first operation takes the bytes of a value. */
 static bool takes_bytes(const struct chain *chain)
 {
-	return chain->nodes[0].op->takes_bytes ||
-	       chain->source.kind != TYPE_RAGGED;
+	const struct op_list *list = chain->nodes[0].op->list;
+
+	return (list && list->takes_bytes) || chain->source.kind != TYPE_RAGGED;
 }
 
 static uint64_t most_of_node(const struct node *n, uint64_t rows)
 {
-	return n->op->most ? n->op->most(&n->args, rows) : rows;
+	const struct op_list *list = n->op->list;
+
+	return list && list->most ? list->most(&n->args, rows) : rows;
 }
 
 uint64_t lists_most(const struct chain *chain, uint64_t size)
@@ -208,9 +211,9 @@ static const char *run_node(const struct node *n, const struct sample *s,
 		return NULL;
 	}
 	if (n->op->kind == OP_ARRAY)
-		return n->op->array(&n->args, &sample, in->type, in->values,
-				    to);
-	wrong = n->op->list(&n->args, &sample, in, &n->type, to, &rows);
+		return n->op->array->map(&n->args, &sample, in->type,
+					 in->values, to);
+	wrong = n->op->list->map(&n->args, &sample, in, &n->type, to, &rows);
 	in->rows = rows;
 	return wrong;
 }
@@ -222,9 +225,9 @@ static int run_step(struct lists *l, const struct node *n,
 	const char *wrong;
 	int r = to ? 0 : -ENOMEM;
 
-	if (!r && n->op->of == OP_OF_IMAGE)
+	if (!r && op_refers_to(n->op) == OP_OF_IMAGE)
 		r = find_image(l, n, s, at->rows, &of);
-	if (!r && n->op->of == OP_OF_LIST)
+	if (!r && op_refers_to(n->op) == OP_OF_LIST)
 		r = find_list(l, n, s, &of);
 	if (r)
 		return r;

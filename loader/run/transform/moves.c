@@ -13,7 +13,7 @@ struct moves_search {
 
 static size_t most_of_node(const struct node *n)
 {
-	size_t most = n->op->maps ? OP_MAPS_MAX : 1;
+	size_t most = n->op->image && n->op->image->maps ? OP_MAPS_MAX : 1;
 
 	for (size_t i = 0; i < n->num_branches; i++)
 		most += moves_most(&n->branches[i]);
@@ -41,7 +41,7 @@ static void find_draw(struct moves_search *s, const struct node *n,
 	struct draw draw = { .mirror = false };
 	struct move move;
 
-	n->op->draw(&n->args, uniform, s->size, &draw);
+	n->op->geometry->draw(&n->args, uniform, s->size, &draw);
 	if (!draw.to.width) /* too small: the row of the image fails */
 		return;
 	move = move_crop(&draw.from, draw.to.width, draw.to.height,
@@ -53,7 +53,7 @@ static void find_maps(struct moves_search *s, const struct node *n,
 		      struct uniform uniform)
 {
 	struct warp_map maps[OP_MAPS_MAX];
-	unsigned count = n->op->maps(&n->args, uniform, s->size, maps);
+	unsigned count = n->op->image->maps(&n->args, uniform, s->size, maps);
 
 	for (unsigned i = 0; i < count; i++) {
 		struct move move =
@@ -69,7 +69,8 @@ static void find_branches(struct moves_search *s, const struct node *n,
 			  struct uniform uniform)
 {
 	unsigned order[OP_BRANCHES_MAX];
-	size_t count = n->op->pick(&n->args, n->num_branches, uniform, order);
+	size_t count = n->op->branches->pick(&n->args, n->num_branches, uniform,
+					     order);
 
 	for (size_t i = 0; i < count; i++)
 		find_moves(s, &n->branches[order[i]]);
@@ -77,21 +78,22 @@ static void find_branches(struct moves_search *s, const struct node *n,
 
 static void find_node(struct moves_search *s, const struct node *n)
 {
+	const struct op_image *op = n->op->image;
 	struct rng rng = operands_rng(s->row, n);
 	struct uniform uniform = operands_uniform(&rng);
 	struct move move;
 
 	if (n->op->kind == OP_GEOMETRY)
 		find_draw(s, n, uniform);
-	if (n->op->kind != OP_IMAGE)
-		return;
-	if (n->op->pick)
+	if (n->num_branches)
 		find_branches(s, n, uniform);
-	if (n->op->maps)
-		find_maps(s, n, uniform);
-	if (!n->op->move)
+	if (!op)
 		return;
-	n->op->move(&n->args, uniform, s->size, &move);
+	if (op->maps)
+		find_maps(s, n, uniform);
+	if (!op->move)
+		return;
+	op->move(&n->args, uniform, s->size, &move);
 	add(s, &move);
 }
 

@@ -47,7 +47,8 @@ int nested_no_memory(struct nested *m, struct size size)
 
 int nested_reserve(struct nested *m, const struct node *n, struct size size)
 {
-	uint64_t bytes = n->op->scratch ? n->op->scratch(&n->args, size) : 0;
+	const struct op_image *op = n->op->image;
+	uint64_t bytes = op->scratch ? op->scratch(&n->args, size) : 0;
 
 	return bytes && buffer_reserve(&m->scratch, bytes)
 		       ? nested_no_memory(m, size)
@@ -112,7 +113,7 @@ static int redraw_nested(struct nested *m, const struct worker_job *job,
 			 const struct image *image)
 {
 	const struct size size = { image->width, image->height };
-	struct size to = n->op->resized ? n->op->resized(&n->args, size) : size;
+	struct size to = op_resized(n->op, &n->args, size);
 	struct image out;
 	int r;
 
@@ -123,7 +124,7 @@ static int redraw_nested(struct nested *m, const struct worker_job *job,
 	r = find_beside(m, image, &out);
 	if (r)
 		return r;
-	n->op->redraw(&n->args, sample, image, &out);
+	n->op->image->redraw(&n->args, sample, image, &out);
 	copy_image(&out, image);
 	return 0;
 }
@@ -140,17 +141,17 @@ int nested_run(struct nested *m, const struct worker_job *job,
 				    .uniform = operands_uniform(&rng) };
 	int r;
 
-	if (n->op->is_sized && !nested_fits(size, &n->type))
-		return nested_refuse(m, job, size, &n->type);
 	if (n->num_branches)
 		return run_lists(m, job, n, image);
+	if (n->op->image->is_sized && !nested_fits(size, &n->type))
+		return nested_refuse(m, job, size, &n->type);
 	r = nested_reserve(m, n, size);
 	if (r)
 		return r;
 	sample.scratch = m->scratch.bytes;
-	if (n->op->redraw)
+	if (n->op->image->redraw)
 		return redraw_nested(m, job, n, &sample, image);
-	n->op->image(&n->args, &sample, image);
+	n->op->image->in_place(&n->args, &sample, image);
 	return 0;
 }
 
@@ -248,8 +249,8 @@ static int run_lists(struct nested *m, const struct worker_job *job,
 {
 	struct rng rng = operands_rng(job->row, n);
 	unsigned order[OP_BRANCHES_MAX];
-	size_t count = n->op->pick(&n->args, n->num_branches,
-				   operands_uniform(&rng), order);
+	size_t count = n->op->branches->pick(&n->args, n->num_branches,
+					     operands_uniform(&rng), order);
 	int r = 0;
 
 	for (size_t i = 0; !r && i < count; i++)

@@ -74,7 +74,7 @@ static int init_pass(struct pass *pass, const struct chain *chain, size_t from,
 		if (chain->nodes[i].op->kind != OP_IMAGE)
 			break;
 		pass->num_images++;
-		pass->num_redraws += chain->nodes[i].op->redraw != NULL;
+		pass->num_redraws += op_redraws(chain->nodes[i].op);
 	}
 	pass->is_fixed = !pass->num_images || is_pair(chain, i);
 	*end = i;

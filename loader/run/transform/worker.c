@@ -85,10 +85,10 @@ static int resize_images(struct pipeline_worker *w,
 		const struct node *n = &pass->images[i];
 		const struct size in = *size;
 
-		if (n->op->is_sized && !nested_fits(in, &n->type))
+		if (n->op->image && n->op->image->is_sized &&
+		    !nested_fits(in, &n->type))
 			return nested_refuse(&w->nested, job, in, &n->type);
-		if (n->op->resized)
-			*size = n->op->resized(&n->args, in);
+		*size = op_resized(n->op, &n->args, in);
 		if (!size->width)
 			return refuse_small(w, n, in);
 	}
@@ -297,21 +297,19 @@ static int run_image_op(struct pipeline_worker *w, const struct worker_job *job,
 	struct op_sample sample = { .id = job->row->id,
 				    .uniform = operands_uniform(&rng),
 				    .seen = seen };
-	const struct op *op = n->op;
 	struct image out;
 	int r;
 
-	if (!op->redraw)
+	if (!op_redraws(n->op))
 		return nested_run(&w->nested, job, n, image);
 	r = nested_reserve(&w->nested, n, size);
 	if (r)
 		return r;
 	sample.scratch = w->nested.scratch.bytes;
-	r = find_room(w, job, last,
-		      op->resized ? op->resized(&n->args, size) : size, &out);
+	r = find_room(w, job, last, op_resized(n->op, &n->args, size), &out);
 	if (r)
 		return r;
-	op->redraw(&n->args, &sample, image, &out);
+	n->op->image->redraw(&n->args, &sample, image, &out);
 	*image = out;
 	return 0;
 }
@@ -354,7 +352,7 @@ static int run_image_ops(struct pipeline_worker *w,
 		bool ends;
 
 		count = node_joined(n, pass->num_images - i);
-		redraws -= n->op->redraw ? count : 0;
+		redraws -= op_redraws(n->op) ? count : 0;
 		ends = last && !redraws;
 		part = i + count == pass->num_images ? seen : NULL;
 		r = count > 1 ? run_joined(w, job, n, count, ends, part, image)
@@ -578,7 +576,8 @@ static const struct node *pick_pair(const struct node *n,
 
 	if (!n->num_branches)
 		return n;
-	n->op->pick(&n->args, n->num_branches, operands_uniform(&rng), order);
+	n->op->branches->pick(&n->args, n->num_branches, operands_uniform(&rng),
+			      order);
 	return n->branches[order[0]].nodes;
 }
 
@@ -596,7 +595,7 @@ static int pair_images(struct pipeline_worker *w, struct worker_job *job,
 		return r;
 	pair->count = image.stride * size.height;
 	pair->out = image.pixels;
-	n->op->pair(&n->args, pair);
+	n->op->batch->mix(&n->args, pair);
 	if (last)
 		return 0;
 	job->value = &w->raw;
@@ -618,7 +617,7 @@ static int pair_arrays(struct pipeline_worker *w, const struct worker_job *job,
 			  : job->out;
 	if (!pair->out)
 		return -ENOMEM;
-	n->op->pair(&n->args, pair);
+	n->op->batch->mix(&n->args, pair);
 	return steps ? arrays_run(&w->arrays, job, &rest, steps, pair->out) : 0;
 }
 
