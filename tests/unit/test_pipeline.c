@@ -8,6 +8,8 @@
 #include "loader/image/codec/codec.h"
 #include "loader/image/resize/resample.h"
 #include "loader/pipeline/op/dtype.h"
+#include "loader/pipeline/text/diagnostic.h"
+#include "loader/run/transform/output_plan.h"
 #include "loader/run/transform/pipeline.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/jpegs.h"
@@ -977,6 +979,37 @@ static void paint(void)
 	}
 }
 
+/* Otherwise such a property is lost silently, as views of a mask once were. */
+static void a_property_that_no_planner_takes_is_refused(void)
+{
+	static const struct {
+		struct type type;
+		const char *why;
+	} cases[] = {
+		{ { .views = 2 }, "the rows of `x' cannot have several views" },
+		{ { .frames = 3 }, "the rows of `x' cannot have frames" },
+		{ { .channels = 4 }, "the rows of `x' cannot have channels" },
+		{ { .mask = true }, "the rows of `x' cannot have classes" },
+		{ { .layout = LAYOUT_CHW },
+		  "the rows of `x' cannot have an order of axes" },
+	};
+	const struct pipeline_field *label = &fields[1];
+	char text[200];
+	const struct diagnostic c = { "x", text, sizeof(text) };
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct output_plan plan;
+		struct chain chain = { .name = (char *)"x",
+				       .source = cases[i].type };
+
+		chain.source.kind = TYPE_ARRAY;
+		chain.source.dtype = DTYPE_I8;
+		CHECK(output_plan_init(&plan, &chain, label, &c) == -EINVAL);
+		CHECK(strstr(text, cases[i].why));
+		output_plan_fini(&plan);
+	}
+}
+
 int main(void)
 {
 	paint();
@@ -1008,5 +1041,6 @@ int main(void)
 	damage_is_judged_by_libjpeg();
 	stages_can_be_left_out();
 	ragged_fields_are_not_run();
+	a_property_that_no_planner_takes_is_refused();
 	return 0;
 }

@@ -163,11 +163,10 @@ static int run_resize(struct grid_worker *w, const struct draw *draw)
 static int run_geometry(struct grid_worker *w, const struct node *n)
 {
 	const struct size in = { w->view.width, w->view.height };
-	struct rng rng = stream_of(w, n);
-	struct draw draw = { 0 };
+	struct draw draw;
 	int r = 0;
 
-	n->op->geometry->draw(&n->args, operands_uniform(&rng), in, &draw);
+	operands_draw(w->job->row, n, in, &draw);
 	rect_narrow(&w->view, w->mirror, &draw.from);
 	if (draw.to.width != draw.from.width ||
 	    draw.to.height != draw.from.height)

@@ -11,23 +11,44 @@
 #include "loader/pipeline/text/diagnostic.h"
 #include "loader/util/value_store.h"
 
-static void plan_image(struct output_plan *plan)
+/*
+ * Each planner takes the properties that it handles out of a copy of the type,
+ * `left`. If a property is left, the output does not have it, and
+ * refuse_unused() refuses the chain.
+ */
+static void take_axis(struct pipeline_output *out, uint32_t *length)
 {
-	const struct type *type = chain_type(plan->chain);
+	out->shape[out->ndim++] = *length;
+	*length = 0;
+}
+
+/* Takes the axes of an image in their order. */
+static void take_axes(struct output_plan *plan, struct type *left)
+{
 	struct pipeline_output *out = &plan->out;
-	bool planar = type->layout == LAYOUT_CHW;
+	bool planar = left->layout == LAYOUT_CHW;
+
+	if (left->views) {
+		plan->num_views = left->views;
+		take_axis(out, &left->views);
+	}
+	if (left->frames)
+		take_axis(out, &left->frames);
+	if (left->channels && planar)
+		take_axis(out, &left->channels);
+	take_axis(out, &left->height);
+	take_axis(out, &left->width);
+	if (left->channels)
+		take_axis(out, &left->channels);
+	left->layout = LAYOUT_HWC;
+}
+
+static void plan_image(struct output_plan *plan, struct type *left)
+{
 	size_t num_geometry = 0;
 
-	uint64_t *shape = out->shape;
-
-	if (type->views) {
-		plan->num_views = type->views;
-		*shape++ = type->views;
-	}
-	out->ndim = (uint32_t)(shape - out->shape) + 3;
-	shape[planar ? 0 : 2] = POINTWISE_CHANNELS;
-	shape[planar ? 1 : 0] = type->height;
-	shape[planar ? 2 : 1] = type->width;
+	left->channels = POINTWISE_CHANNELS;
+	take_axes(plan, left);
 	for (size_t i = 0; i < plan->chain->num_nodes; i++) {
 		const struct node *n = &plan->chain->nodes[i];
 
@@ -68,8 +89,7 @@ static int init_pass(struct pass *pass, const struct chain *chain, size_t from,
 	pass->chain = pass->head = chain_part(chain, from, to);
 	pass->images = to ? chain->nodes + to : chain->nodes;
 	for (i = 0; i < pass->chain.num_nodes; i++)
-		pass->num_geometry +=
-			pass->chain.nodes[i].op->kind == OP_GEOMETRY;
+		pass->num_geometry += pass->chain.nodes[i].op->geometry != NULL;
 	for (i = to; i < chain->num_nodes; i++) {
 		if (chain->nodes[i].op->kind != OP_IMAGE)
 			break;
@@ -214,22 +234,11 @@ static bool bytes_of_type(const struct type *type, uint64_t *out)
 			      out);
 }
 
-static void plan_grid(struct output_plan *plan)
+static void plan_grid(struct output_plan *plan, struct type *left)
 {
-	const struct type *type = chain_type(plan->chain);
-	struct pipeline_output *out = &plan->out;
-	bool planar = type->layout == LAYOUT_CHW && type->channels;
-
 	plan->is_grid = true;
-	out->ndim = 0;
-	if (type->frames)
-		out->shape[out->ndim++] = type->frames;
-	if (planar)
-		out->shape[out->ndim++] = type->channels;
-	out->shape[out->ndim++] = type->height;
-	out->shape[out->ndim++] = type->width;
-	if (type->channels && !planar)
-		out->shape[out->ndim++] = type->channels;
+	take_axes(plan, left);
+	left->mask = false; /* the grid worker averages no classes */
 }
 
 /* Sets the size of an array's value in bytes. */
@@ -317,23 +326,35 @@ static bool is_plain(const struct chain *chain)
 	return !chain->num_nodes || chain_type(chain)->layout == LAYOUT_HWC;
 }
 
+static int refuse_unused(const struct type *left, const struct chain *chain,
+			 const struct diagnostic *c)
+{
+	const char *what = left->views	    ? "several views"
+			   : left->frames   ? "frames"
+			   : left->channels ? "channels"
+			   : left->mask	    ? "classes"
+			   : left->layout   ? "an order of axes"
+					    : NULL;
+
+	return what ? complain(c, chain->at, "the rows of `%s' cannot have %s",
+			       chain->name, what)
+		    : 0;
+}
+
 int output_plan_init(struct output_plan *plan, const struct chain *chain,
 		     const struct pipeline_field *f, const struct diagnostic *c)
 {
 	const struct type *type = chain_type(chain);
-	int r = 0;
+	struct type left = *type;
+	int r;
 
 	*plan = (struct output_plan){ .chain = chain, .num_views = 1 };
 	plan->rest = chain_rest(chain, chain->num_nodes);
-	for (size_t i = 0; i < chain->num_nodes; i++) {
-		if (is_pair(chain, i))
-			plan->pair = &chain->nodes[i];
-	}
+	plan->pair = chain_mixture(chain);
 	plan->out.device = (int)type->device - 1;
 	plan->out.name = chain->name;
 	plan->out.field = chain->field;
 	plan_of(plan);
-	plan->out.ragged = type->kind == TYPE_RAGGED;
 	plan->out.plain = is_plain(chain);
 	snprintf(plan->out.dtype, sizeof(plan->out.dtype), "%s",
 		 type->dtype == chain->source.dtype &&
@@ -342,27 +363,26 @@ int output_plan_init(struct output_plan *plan, const struct chain *chain,
 				 type->kind != TYPE_GRID
 			 ? f->dtype
 			 : dtype_name(type->dtype));
-	if (plan->out.ragged) {
-		plan->out.ndim = 1;
-		return 0;
-	}
-	if (op_is_list(type)) {
+	plan->out.ragged = type->kind == TYPE_RAGGED;
+	plan->out.ndim = plan->out.ragged; /* the axis of its bytes */
+	if (op_is_list(type))
 		plan_list(plan);
-		return 0;
-	}
-	if (type->kind == TYPE_IMAGE) {
-		plan_image(plan);
-		r = add_passes(plan);
-		if (!r)
-			r = plan_nested(plan);
-	}
+	if (type->kind == TYPE_IMAGE)
+		plan_image(plan, &left);
 	if (type->kind == TYPE_GRID && !type->width)
 		return complain(c, chain->at,
 				"the rows of `%s' have no size; set one, as in "
 				"`| center_crop(224)' or `| resize(\"H,W\")'",
 				chain->name);
 	if (type->kind == TYPE_GRID)
-		plan_grid(plan);
+		plan_grid(plan, &left);
+	r = refuse_unused(&left, chain, c);
+	if (r || type->kind == TYPE_RAGGED || op_is_list(type))
+		return r;
+	if (type->kind == TYPE_IMAGE)
+		r = add_passes(plan);
+	if (!r && type->kind == TYPE_IMAGE)
+		r = plan_nested(plan);
 	if (r)
 		return r;
 	if (plan_sizes(plan, f))
@@ -493,38 +513,38 @@ size_t output_plan_num_geometry(const struct output_plan *plan)
 	return count;
 }
 
+static size_t max_floats(const struct pass *passes, size_t count, size_t max)
+{
+	for (size_t i = 0; i < count; i++)
+		max = max_u64(max, passes[i].pointwise.num_floats);
+	return max;
+}
+
 size_t output_plan_max_floats(const struct output_plan *plan)
 {
-	size_t max = 0;
+	size_t max = max_floats(plan->passes, plan->num_passes,
+				plan->finish.pointwise.num_floats);
 
-	for (size_t i = 0; i < plan->num_passes; i++) {
-		if (plan->passes[i].pointwise.num_floats > max)
-			max = plan->passes[i].pointwise.num_floats;
+	return max_floats(plan->nested, plan->num_nested, max);
+}
+
+static const struct pointwise *slowest(const struct pass *passes, size_t count,
+				       const struct pointwise *than)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (pointwise_engine(&passes[i].pointwise) <
+		    pointwise_engine(than))
+			than = &passes[i].pointwise;
 	}
-	for (size_t i = 0; i < plan->num_nested; i++) {
-		if (plan->nested[i].pointwise.num_floats > max)
-			max = plan->nested[i].pointwise.num_floats;
-	}
-	return max_u64(max, plan->finish.pointwise.num_floats);
+	return than;
 }
 
 const struct pointwise *output_plan_slowest(const struct output_plan *plan)
 {
-	const struct pointwise *slowest = &plan->passes[0].pointwise;
+	const struct pointwise *first = &plan->passes[0].pointwise;
 
-	for (size_t i = 1; i < plan->num_passes; i++) {
-		const struct pointwise *stage = &plan->passes[i].pointwise;
-
-		if (pointwise_engine(stage) < pointwise_engine(slowest))
-			slowest = stage;
-	}
-	for (size_t i = 0; i < plan->num_nested; i++) {
-		const struct pointwise *stage = &plan->nested[i].pointwise;
-
-		if (pointwise_engine(stage) < pointwise_engine(slowest))
-			slowest = stage;
-	}
-	return slowest;
+	return slowest(plan->nested, plan->num_nested,
+		       slowest(plan->passes, plan->num_passes, first));
 }
 
 bool output_plan_is_auto(const struct output_plan *plan)

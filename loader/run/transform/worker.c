@@ -447,8 +447,11 @@ static int run_image(struct pipeline_worker *w, const struct worker_job *job)
 	return r ? r : run_passes(w, job, 0, end);
 }
 
+typedef int run_fn(struct pipeline_worker *w, const struct worker_job *job);
+
 /* Runs all views of a sample, one after the other. */
-static int run_views(struct pipeline_worker *w, const struct worker_job *job)
+static int run_views(struct pipeline_worker *w, const struct worker_job *job,
+		     run_fn *run)
 {
 	size_t views = job->plan->num_views;
 	struct pipeline_row row = *job->row;
@@ -460,7 +463,7 @@ static int run_views(struct pipeline_worker *w, const struct worker_job *job)
 		row.view = i;
 		one.out = (uint8_t *)job->out +
 			  i * (job->plan->out.made_size / views);
-		r = run_image(w, &one);
+		r = run(w, &one);
 	}
 	return r;
 }
@@ -557,10 +560,10 @@ int worker_run(struct pipeline_worker *w, const struct worker_job *job)
 	if (job->until == BETON_STAGE_READ)
 		return 0;
 	if (plan->is_grid)
-		return run_grid(w, job);
+		return run_views(w, job, run_grid);
 	if (lists_are_of(plan->chain))
 		return run_list_rows(w, job);
-	return end_messages(w, plan->num_passes ? run_views(w, job)
+	return end_messages(w, plan->num_passes ? run_views(w, job, run_image)
 						: run_array(w, job));
 }
 

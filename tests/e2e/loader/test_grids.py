@@ -107,7 +107,10 @@ CHAINS = [
     "contrast(0.7, 1, group=g) | flip(1)", "saturation(0.5, 1, group=h)",
     "color_jitter(0.4, 0.3, 2, 0.1, group=i) | resize(9)", "invert | half",
     "normalize(imagenet) | chw", 'normalize("0.1,0.2,0.3", 0.5) | half | chw',
-    "resize(9) | double | chw", "solarize(100) | float"]
+    "resize(9) | double | chw", "solarize(100) | float",
+    "multi_crop(9, 3, group=a) | flip(group=b)",
+    'multi_crop("7,5", interpolation=nearest, group=a) | float | chw',
+    "flip(group=b) | five_crop(8) | invert", 'ten_crop("5,9") | half']
 
 
 @pytest.mark.parametrize("chain", CHAINS)
@@ -134,6 +137,46 @@ def test_one_channel_is_one_of_three(data, tmp_path, chain, field):
             want = want[..., None]
         assert got[i]["b"].shape == want.shape
         assert (got[i]["b"] == want).all(), i
+
+
+# --- several views ---
+
+def five(x, side):
+    """The views of five_crop."""
+    y, left = round((H - side) / 2), round((W - side) / 2)
+    return [x[:side, :side], x[:side, -side:], x[-side:, :side],
+            x[-side:, -side:], x[y:y + side, left:left + side]]
+
+
+@pytest.mark.parametrize("field", ["gray", "one", "deep", "bands", "half",
+                                   "mask", "labels", "frames"])
+def test_views_of_a_grid_are_its_parts(data, tmp_path, field):
+    got = rows(data, tmp_path / "x",
+               f"{field} | five_crop(8) | flip(1)" +
+               " | chw" * (field == "frames"))
+    for i in range(N):
+        x = data.values[i][field]
+        frames = x if field == "frames" else x[None]
+        want = np.stack([np.stack([part[:, ::-1] for part in five(f, 8)])
+                         for f in frames], 1)
+        want = want.transpose(0, 1, 4, 2, 3) if field == "frames" \
+            else want[:, 0]
+        assert got[i][field].shape == want.shape
+        assert (got[i][field] == want).all(), i
+
+
+@pytest.mark.parametrize("field", ["mask", "png"])
+def test_views_of_a_mask_are_those_of_its_image(data, tmp_path, field):
+    """Each view is cut from the same place, and has its classes alone."""
+    how = "interpolation=nearest, group=a"
+    text = (f"drawing = maskrgb | multi_crop(9, 4, {how}) | flip(group=f); "
+            f"{field} | mask | multi_crop(9, 4, {how}) | flip(group=f)")
+    got = rows(data, tmp_path / "x", text)
+    for i in range(N):
+        assert got[i][field].shape == (4, 9, 9)
+        assert set(np.unique(got[i][field])) <= set(range(9))
+        if field == "mask":
+            assert (got[i][field] == got[i]["drawing"][..., 0]).all(), i
 
 
 # --- other numbers ---
