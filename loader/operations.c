@@ -52,15 +52,26 @@ static json_t *describe_synonyms(const struct op *op)
 	return list;
 }
 
+/* The type that an operation converts to, or "". */
+static const char *type_of(const struct op *op)
+{
+	const struct type in = { .kind = TYPE_ARRAY, .dtype = DTYPE_F4 };
+	struct type out = in;
+
+	if (op->kind != OP_DTYPE || op->infer(NULL, &in, &out))
+		return "";
+	return dtype_name(out.dtype);
+}
+
 static json_t *describe_op(const struct op *op)
 {
 	json_t *params = json_array();
 
 	for (const struct param *p = op->params; p && p->name; p++)
 		json_array_append_new(params, describe_param(p));
-	return json_pack("{s:s, s:s, s:o, s:o}", "name", op->name, "help",
-			 op->help, "params", params, "synonyms",
-			 describe_synonyms(op));
+	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", op->name, "help",
+			 op->help, "dtype", type_of(op), "params", params,
+			 "synonyms", describe_synonyms(op));
 }
 
 int beton_operations(char **out)

@@ -911,7 +911,8 @@ beton_loader_failed_samples(const struct beton_loader *loader);
  *
  *   out   receives the text, which the caller frees with free()
  *
- * The text is a list of objects with `name`, `help`, `synonyms` (names in other
+ * The text is a list of objects with `name`, `help`, `dtype` (NumPy's string
+ * for the type that it converts to, or ""), `synonyms` (names in other
  * libraries, in lower case, without `_') and `params`. Each of `params` is an
  * object with `name`, `kind` ("integers", "reals", "choice", "name", "bytes" or
  * "operations"), `default` (null: required), `min_count` and `max_count` (of

@@ -35,6 +35,11 @@ def dtype_name(dtype: str) -> str:
     return "bfloat16" if dtype == _BFLOAT16 else dtype
 
 
+def type_name(dtype: str) -> str:
+    """Return its name in torch and ml_dtypes, such as "float32"."""
+    return "bfloat16" if dtype == _BFLOAT16 else np.dtype(dtype).name
+
+
 def check_types(tensors: str, outputs: Iterable[dict[str, Any]]) -> None:
     """Raise TypeError if an output becomes an array of a type that NumPy does
     not have."""

@@ -19,8 +19,8 @@ _FFCV = ("betonfs.ffcv.Loader takes FFCV's arguments; here pipeline= has a "
          "text, or a dict of a text for each output")
 _LAST = ("without chw in the pipeline, images are (height, width, channels), "
          "and batch.image.permute(0, 3, 1, 2) is channels_last without a copy")
-_DTYPE = ("float, half, bfloat16, double, uint8, int32 and int64 are operations "
-          "of the pipeline")
+_DTYPE = ("each type is an operation of the pipeline, for example float, half "
+          "and bfloat16")
 _SPEC = 'a key of spec=, as in spec="order=quasi_random,window=64MiB"'
 
 # Arguments of torch's DataLoader, of FFCV's Loader and of others.

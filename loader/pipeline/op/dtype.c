@@ -32,6 +32,9 @@ struct row {
 	enum class class;
 	int64_t min; /* integers only */
 	uint64_t max;
+	/* Reals of 16 bits: conversions from and to float32. */
+	float (*widen)(uint16_t bits);
+	uint16_t (*narrow)(float v);
 };
 
 static const struct row rows[] = {
@@ -44,10 +47,12 @@ static const struct row rows[] = {
 	[DTYPE_U4] = { "<u4", 4, CLASS_UNSIGNED, 0, UINT32_MAX },
 	[DTYPE_I8] = { "<i8", 8, CLASS_SIGNED, INT64_MIN, INT64_MAX },
 	[DTYPE_U8] = { "<u8", 8, CLASS_UNSIGNED, 0, UINT64_MAX },
-	[DTYPE_F2] = { "<f2", 2, CLASS_REAL, 0, 0 },
-	[DTYPE_F4] = { "<f4", 4, CLASS_REAL, 0, 0 },
-	[DTYPE_F8] = { "<f8", 8, CLASS_REAL, 0, 0 },
-	[DTYPE_BF2] = { "<V2", 2, CLASS_REAL, 0, 0 },
+	[DTYPE_F2] = { "<f2", 2, CLASS_REAL, 0, 0, float_of_half,
+		       half_of_float },
+	[DTYPE_F4] = { "<f4", 4, CLASS_REAL },
+	[DTYPE_F8] = { "<f8", 8, CLASS_REAL },
+	[DTYPE_BF2] = { "<V2", 2, CLASS_REAL, 0, 0, float_of_bfloat,
+			bfloat_of_float },
 };
 
 enum dtype dtype_by_name(const char *name)
@@ -76,7 +81,13 @@ bool dtype_is_whole(enum dtype t)
 
 bool dtype_is_short_real(enum dtype t)
 {
-	return t == DTYPE_F2 || t == DTYPE_BF2;
+	return t < DTYPE_OTHER && rows[t].narrow;
+}
+
+bool dtype_holds(enum dtype t, enum dtype other)
+{
+	return dtype_is_whole(t) && dtype_is_whole(other) &&
+	       rows[t].min <= rows[other].min && rows[t].max >= rows[other].max;
 }
 
 uint64_t dtype_item_size(const char *name)
@@ -186,10 +197,8 @@ static struct number load_number(enum dtype t, const void *p)
 	} else if (t == DTYPE_F4) {
 		memcpy(&bits, p, sizeof(bits));
 		n.d = (double)float_of_bits(bits);
-	} else if (t == DTYPE_F2) {
-		n.d = (double)float_of_half(load16(p));
 	} else {
-		n.d = (double)float_of_bfloat(load16(p));
+		n.d = (double)rows[t].widen(load16(p));
 	}
 	return n;
 }
@@ -242,10 +251,8 @@ static void store_number(enum dtype t, struct number n, void *p)
 		memcpy(p, &d, sizeof(d));
 	} else if (t == DTYPE_F4) {
 		store32(p, bits_of_float(to_float(n)));
-	} else if (t == DTYPE_F2) {
-		store16(p, half_of_float(to_float(n)));
 	} else {
-		store16(p, bfloat_of_float(to_float(n)));
+		store16(p, rows[t].narrow(to_float(n)));
 	}
 }
 
@@ -254,8 +261,7 @@ static void store_number(enum dtype t, struct number n, void *p)
 static bool convert_quickly(enum dtype from, const uint8_t *in, enum dtype to,
 			    uint8_t *out, size_t count)
 {
-	uint16_t (*narrow)(float v) =
-		to == DTYPE_F2 ? half_of_float : bfloat_of_float;
+	uint16_t (*narrow)(float v) = rows[to].narrow;
 	uint32_t bits;
 
 	if (from == DTYPE_U1 && to == DTYPE_F4) {
@@ -263,7 +269,7 @@ static bool convert_quickly(enum dtype from, const uint8_t *in, enum dtype to,
 			store32(out + 4 * i, bits_of_float((float)in[i]));
 		return true;
 	}
-	if (from != DTYPE_F4 || !dtype_is_short_real(to))
+	if (from != DTYPE_F4 || !narrow)
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		bits = load32(in + 4 * i);

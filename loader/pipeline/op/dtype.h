@@ -28,7 +28,7 @@ enum dtype {
 	DTYPE_F2,
 	DTYPE_F4,
 	DTYPE_F8,
-	DTYPE_BF2, /* bfloat16, the upper half of a float32 */
+	DTYPE_BF2,   /* bfloat16, the upper half of a float32 */
 	DTYPE_OTHER, /* not supported as numbers: strings, complex, dates */
 };
 
@@ -38,6 +38,8 @@ enum dtype dtype_by_name(const char *name);
 const char *dtype_name(enum dtype t);
 size_t dtype_size(enum dtype t); /* 0 for DTYPE_OTHER */
 bool dtype_is_whole(enum dtype t);
+/* Whether a type of whole numbers represents all values of another one. */
+bool dtype_holds(enum dtype t, enum dtype other);
 
 /*
  * Returns the bytes of one element of any NumPy type, also "<U3" and "<M8[s]",

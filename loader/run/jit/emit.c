@@ -36,10 +36,10 @@ bool emit_is_flat(const struct chain *chain)
 /* The function that converts the floats of `real`; NULL: there are none. */
 static const char *narrowing(const struct emit_writer *w)
 {
-	if (chain_type(w->v.chain)->dtype == DTYPE_BF2)
-		return "beton_bfloats";
-	if (emit_value_has_halves(w->v.chain))
-		return "beton_halves";
+	const char *many = emit_type_many(chain_type(w->v.chain)->dtype);
+
+	if (many)
+		return many;
 	return emit_value_has_wholes(w->v.chain) ? "beton_wholes" : NULL;
 }
 

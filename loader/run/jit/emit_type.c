@@ -257,19 +257,34 @@ static const struct helper helpers[] = {
 	  "}\n" },
 };
 
+/* A type of outputs. */
 struct emit_type_row {
 	const char *name;
 	const char *element;
+	/* Casts to it. */
+	const char *of_whole;
+	const char *of_float;
+	const char *of_double;
+	/* Reals of 16 bits: the cast to float, and the conversion of many. */
+	const char *to_float;
+	const char *of_floats;
 };
 
 static const struct emit_type_row rows[] = {
-	[DTYPE_U1] = { "int", "unsigned char" },
-	[DTYPE_I4] = { "int", "int" },
-	[DTYPE_I8] = { "long long", "long long" },
-	[DTYPE_F2] = { "unsigned short", "unsigned short" },
-	[DTYPE_F4] = { "float", "float" },
-	[DTYPE_F8] = { "double", "double" },
-	[DTYPE_BF2] = { "unsigned short", "unsigned short" },
+	[DTYPE_U1] = { "int", "unsigned char", "beton_byte_of_long",
+		       "beton_byte", "beton_byte_of_double" },
+	[DTYPE_I4] = { "int", "int", "beton_int_of_long", "beton_int",
+		       "beton_int" },
+	[DTYPE_I8] = { "long long", "long long", "", "beton_long",
+		       "beton_long" },
+	[DTYPE_F2] = { "unsigned short", "unsigned short", "beton_half",
+		       "beton_half", "beton_half", "beton_float_of_half",
+		       "beton_halves" },
+	[DTYPE_F4] = { "float", "float", "(float)", "(float)", "(float)" },
+	[DTYPE_F8] = { "double", "double", "(double)", "(double)", "(double)" },
+	[DTYPE_BF2] = { "unsigned short", "unsigned short", "beton_bfloat",
+			"beton_bfloat", "beton_bfloat", "beton_float_of_bfloat",
+			"beton_bfloats" },
 };
 
 const char *emit_type_name(enum dtype type)
@@ -282,38 +297,20 @@ const char *emit_type_element(enum dtype type)
 	return rows[type].element;
 }
 
-static bool is_real(enum dtype type)
-{
-	return type == DTYPE_F4 || type == DTYPE_F8;
-}
-
 const char *emit_type_cast(enum dtype from, enum dtype to)
 {
-	if (from == DTYPE_F2)
-		return "beton_float_of_half";
-	if (from == DTYPE_BF2)
-		return "beton_float_of_bfloat";
-	switch (to) {
-	case DTYPE_F2:
-		return "beton_half";
-	case DTYPE_BF2:
-		return "beton_bfloat";
-	case DTYPE_F4:
-		return "(float)";
-	case DTYPE_F8:
-		return "(double)";
-	case DTYPE_I8:
-		return is_real(from) ? "beton_long" : "";
-	case DTYPE_I4:
-		if (from == DTYPE_U1)
-			return "";
-		return is_real(from) ? "beton_int" : "beton_int_of_long";
-	default:
-		if (from == DTYPE_F4)
-			return "beton_byte";
-		return from == DTYPE_F8 ? "beton_byte_of_double"
-					: "beton_byte_of_long";
-	}
+	if (rows[from].to_float)
+		return rows[from].to_float;
+	if (from == DTYPE_F4)
+		return rows[to].of_float;
+	if (from == DTYPE_F8)
+		return rows[to].of_double;
+	return dtype_holds(to, from) ? "" : rows[to].of_whole;
+}
+
+const char *emit_type_many(enum dtype type)
+{
+	return rows[type].of_floats;
 }
 
 void emit_type_helpers(struct code *c, const char *text)

@@ -20,6 +20,9 @@ const char *emit_type_element(enum dtype type);
  */
 const char *emit_type_cast(enum dtype from, enum dtype to);
 
+/* The function that converts many floats to a type; NULL: there is none. */
+const char *emit_type_many(enum dtype type);
+
 /*
  * Emits those of beton_whole(), beton_halves() and beton_bfloats() that `text`
  * calls. Casts name them.

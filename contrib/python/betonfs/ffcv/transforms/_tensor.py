@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..._ops import rows
+from ..._tensors import type_name
 from .._chain import BYTES, IMAGE, SCALAR, Chain, numbers
 from .._draws import Draws
 from ._base import BuiltIn, dtype_name, numpy_dtype, torch_dtype
 
 # Conversions of the library that equal torch's; not fractions to whole numbers.
-_WORDS = {"float16": "half", "bfloat16": "bfloat16", "float32": "float",
-          "float64": "double", "int32": "int32", "int64": "int64"}
+_WORDS = {type_name(op["dtype"]): word for word, op in rows().items()
+          if op["dtype"] not in ("", "|u1")}
 _EXACT = {"uint8": _WORDS.keys(), "int64": {"bfloat16", "float32", "float64"},
           "float32": {"bfloat16", "float16"},
           "float64": {"bfloat16", "float32"}}
