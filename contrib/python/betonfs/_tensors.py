@@ -83,11 +83,19 @@ def is_torch(convert: Convert) -> bool:
 
 def _jax() -> Convert:
     from_dlpack = importlib.import_module("jax.dlpack").from_dlpack
+    device_put = importlib.import_module("jax").device_put
 
-    # Unless jax_enable_x64 is set, jax converts 64 bits to 32, in a copy.
+    # Unless jax_enable_x64 is set, jax converts 64 bits to 32, in a copy. An
+    # array of from_dlpack() is committed to the CPU, so that jitted steps run
+    # there or are refused. device_put() shares the memory, too, if the default
+    # device is a CPU, and otherwise copies.
 
     def to_jax(t: _beton.Tensor) -> Any:
-        return from_dlpack(t) if t.has_dlpack else to_numpy(t)
+        if not t.has_dlpack:
+            return to_numpy(t)
+        if t.__dlpack_device__()[0] != CPU:
+            return from_dlpack(t)
+        return device_put(to_numpy(t))
 
     return to_jax
 

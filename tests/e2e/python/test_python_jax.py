@@ -2,6 +2,9 @@
 """Batches as arrays of jax: they use the loader's memory as long as any of them
 lives, if jax supports that."""
 import gc
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ jax = pytest.importorskip("jax")
 import dumped  # noqa: E402
 import make  # noqa: E402
 from dumped import AUGMENT  # noqa: E402
-from package import opener  # noqa: E402
+from package import PACKAGE, opener  # noqa: E402
 
 pytest.importorskip("PIL.Image")
 
@@ -130,3 +133,34 @@ def test_transforms_get_them(load):
                            strict=True):
         assert isinstance(mine["image"], jax.Array)
         assert (np.asarray(mine["image"]) == 2 * plain.image).all()
+
+
+def test_arrays_are_where_jax_likes_them(load):
+    """An array that is committed to a device decides where a jitted step runs."""
+    batch = next(iter(load()))
+    for a in batch.image, batch.label, batch.ids:
+        assert not a.committed
+
+
+SEPARATE = """
+import sys; sys.path.insert(0, sys.argv[1])
+import jax, betonfs
+gpu = jax.devices()[1]                  # stands for a GPU
+jax.config.update("jax_default_device", gpu)
+batch = next(iter(betonfs.Loader(sys.argv[2], 4, pipeline={"label": "label"}, tensors="jax")))
+w = jax.device_put(jax.numpy.float32(2), gpu)
+total = jax.jit(lambda w, x: (w * x).sum())(w, batch.label)
+assert total.devices() == {gpu}, total.devices()
+jax.config.update("jax_default_device", None)
+x = next(iter(betonfs.Loader(sys.argv[2], 4, pipeline={"label": "label"}, tensors="jax"))).label
+assert jax.pmap(lambda x: 2 * x)(x.reshape(2, 2)).shape == (2, 2)
+"""
+
+
+def test_steps_run_on_the_default_device(data):
+    done = subprocess.run(
+        [sys.executable, "-c", SEPARATE, PACKAGE, data.path], text=True,
+        capture_output=True,
+        env={**os.environ, "JAX_PLATFORMS": "cpu",
+             "XLA_FLAGS": "--xla_force_host_platform_device_count=2"})
+    assert done.returncode == 0, done.stderr
