@@ -19,7 +19,7 @@ from ._batch import Maker
 from ._checks import public, shown, truth
 from ._dataset import (Dataset, Path, SampleSequence, class_names, field_facts,
                        path_text, reopen_dataset)
-from ._epochs import Epoch, Epochs
+from ._epochs import Epochs
 from ._errors import BetonError, explain, make
 from ._options import (Storage, Subset, SubsetFile, batch_size_of, device_text,
                        length_array, seed_of, spec_keys, spec_text, storage_text,
@@ -503,7 +503,7 @@ class Loader(Epochs):
         check_place(self._arguments.get("rank"), self.world_size)
         check_caller(self.world_size)
         self._pool.start(self._core)
-        return Epoch(self, self._core.begin_epoch())
+        return self._iteration(self._core.begin_epoch())
 
     def _begin(self) -> int:
         """Let the new iterator start at the current position."""
@@ -569,11 +569,15 @@ class Loader(Epochs):
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the next iteration. The iteration starts at the
         epoch's beginning. If you loaded a state of this epoch, it continues
-        there."""
+        there. An iterator that has delivered batches ends, and one that has
+        delivered none follows."""
+        untouched = self._untouched()
         # This ends a running iteration, so that the position stays the same.
-        self._core.begin()
+        turn = self._core.begin()
         if not self._core.is_fresh() or self._upcoming() != epoch:
-            self._core.seek(epoch)
+            turn = self._core.seek(epoch)
+        if untouched:
+            untouched._turn = turn
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position as a small dict of strings and numbers, for a

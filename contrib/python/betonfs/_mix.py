@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._checks import shown, truth, whole
-from ._epochs import Epoch, Epochs
+from ._epochs import Epochs
 from ._loader import Loader
 from ._options import whole_weights
 from ._random import WEYL, key, mix
@@ -192,10 +192,14 @@ class Mix(Epochs):
         with self._lock:
             if not self._fresh:
                 self.set_epoch(self._epoch + 1)
-            self._fresh = self._ended = False
-            self._turns = [x._begin() for x in self.loaders]
-            self._turn += 1
-            return Epoch(self, self._turn)
+            return self._iteration(self._start())
+
+    def _start(self) -> int:
+        """Begin an iteration at the current position. Return its number."""
+        self._fresh = self._ended = False
+        self._turns = [x._begin() for x in self.loaders]
+        self._turn += 1
+        return self._turn
 
     def _is_over(self, i: int) -> bool:
         if self.cycle:
@@ -274,12 +278,14 @@ class Mix(Epochs):
         """Set the epoch of the next iteration. It starts at the epoch's
         beginning. If you loaded a state of this epoch, it continues there."""
         with self._lock:
+            untouched = self._untouched()
             self._turn += 1
-            if self._fresh and self._epoch == epoch:
-                return
-            if self.cycle:
-                self._replay(epoch)
-            self._begin(epoch)
+            if self._epoch != epoch or not (self._fresh or untouched):
+                if self.cycle:
+                    self._replay(epoch)
+                self._begin(epoch)
+            if untouched:
+                untouched._turn = self._start()
 
     def _replay(self, epoch: int) -> None:
         """Move each loader to its position after so many epochs."""

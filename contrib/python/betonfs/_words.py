@@ -81,7 +81,6 @@ LOADER_ATTRIBUTES = {
                "skip_first_batches() would skip. In the Trainer of "
                "transformers, set ignore_data_skip=True, and load the state in "
                "get_train_dataloader()",
-    "batch_sampler": "loader.spec has the order",
     "collate_fn": "transforms=[f] calls f on each batch",
     "num_workers": 'loader.stats()["workers"] has the number of threads',
     "drop_last": "loader.spec has it",
