@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fs/base/util/child.h"
+#include "fs/base/files/child.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
 #include "fs/source/net/secret.h"

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/base/files/child.h"
 #include "fs/base/files/program.h"
 #include "fs/base/util/bytes.h"
-#include "fs/base/util/child.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
 #include "loader/run/jit/build_dir.h"

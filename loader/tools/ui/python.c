@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "beton/beton.h"
+#include "fs/base/files/child.h"
 #include "fs/base/files/program.h"
-#include "fs/base/util/child.h"
 #include "fs/base/util/cleanup.h"
 
 enum { NUMBER_SIZE = 12, COPY_SIZE = 64 << 10 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/base/util/child.h"
+#include "fs/base/files/child.h"
 
 #include <signal.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that threads of a library start, in the process of a host program. */
-#ifndef FS_BASE_UTIL_CHILD_H
-#define FS_BASE_UTIL_CHILD_H
+#ifndef FS_BASE_FILES_CHILD_H
+#define FS_BASE_FILES_CHILD_H
 
 #include <spawn.h>
 
