@@ -10,7 +10,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "loader/tools/input/kinds.h"
-#include "loader/util/utf8.h"
+#include "fs/base/util/utf8.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { PATH_SIZE = 64, SAMPLES_MAX = 64 };

@@ -5,7 +5,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "loader/tools/input/convert.h"
-#include "loader/util/utf8.h"
+#include "fs/base/util/utf8.h"
 #include "tests/unit/t.h"
 
 static bool is_int(const char *text, int64_t expected)

@@ -60,6 +60,8 @@ static void other_texts_are_refused(void)
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		CHECK(!is_json(texts[i]));
+	/* A character that is too long, and half of a pair. */
+	CHECK(!is_json("\"\xe0\x80\x80\"") && !is_json("\"\xed\xa0\x80\""));
 }
 
 static void depth_has_a_limit(void)

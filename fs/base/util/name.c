@@ -7,6 +7,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/typed.h"
+#include "fs/base/util/utf8.h"
 
 static bool stays_in_name(const char *name, size_t i, size_t size)
 {
@@ -67,11 +68,10 @@ void name_unquote(char *text)
 /* Returns the bytes of the control character at the start of a text, or 0. */
 static size_t control_size(const char *text)
 {
-	unsigned char c = (unsigned char)text[0];
+	const uint8_t *s = (const uint8_t *)text;
+	size_t n = utf8_length(s, strnlen(text, 4));
 
-	if (c == 0xc2 && ((unsigned char)text[1] & 0xe0) == 0x80)
-		return 2;
-	return c == 0x7f || (c && c < ' ');
+	return utf8_is_control(s, n) ? n : 0;
 }
 
 void name_tame(char *text)

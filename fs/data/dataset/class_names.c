@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
+#include "fs/base/util/utf8.h"
 
 static const uint8_t mark[8] = "betoncls";
 
@@ -24,54 +25,13 @@ void class_names_put(const struct class_names_place *place, uint8_t *args)
 	store64(args + 24, place->num);
 }
 
-/* --- UTF-8 --- */
-
-/* Number of bytes that follow the first byte of a character, by the leading one
-   bits of that byte. -1: no character begins so. */
-static int more_bytes(uint8_t first)
-{
-	if (first < 0x80)
-		return first >= 0x20 && first != 0x7f ? 0 : -1;
-	if (first >= 0xc2 && first < 0xe0)
-		return 1;
-	if (first >= 0xe0 && first < 0xf0)
-		return 2;
-	return first >= 0xf0 && first < 0xf5 ? 3 : -1;
-}
-
-/* Returns whether a character may be printed: no overlong form, no surrogate,
-   not past the last code point, and no control character of Latin-1. */
-static bool is_allowed(uint8_t first, uint8_t second)
-{
-	switch (first) {
-	case 0xc2:
-		return second >= 0xa0;
-	case 0xe0:
-		return second >= 0xa0;
-	case 0xed:
-		return second < 0xa0;
-	case 0xf0:
-		return second >= 0x90;
-	case 0xf4:
-		return second < 0x90;
-	default:
-		return true;
-	}
-}
-
 /* Returns the bytes of the character at a string, 0 if it cannot be printed. */
-static size_t shown_size(const char *s)
+static size_t shown_size(const char *text)
 {
-	const uint8_t *c = (const uint8_t *)s;
-	int more = more_bytes(*c);
+	const uint8_t *s = (const uint8_t *)text;
+	size_t n = utf8_length(s, strnlen(text, 4));
 
-	for (int i = 1; i <= more; i++) {
-		if ((c[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	if (more > 0 && !is_allowed(c[0], c[1]))
-		return 0;
-	return (size_t)(more + 1);
+	return utf8_is_control(s, n) ? 0 : n;
 }
 
 static bool is_shown(const char *name)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
+#include "fs/base/util/utf8.h"
 
 /* Returns the end of a tag's name in `tag`, which begins behind "<", if the
    name is `name`; prefixes of namespaces are skipped. */
@@ -53,35 +54,6 @@ static const struct {
 	{ "quot;", '"' }, { "apos;", '\'' },
 };
 
-/* Writes a character as UTF-8, and returns the number of bytes; 0: it is none
-   that a text can have. */
-static size_t put_utf8(uint32_t c, char out[4])
-{
-	if (c < 0x20 || c == 0x7f || c > 0x10ffff ||
-	    (c >= 0xd800 && c < 0xe000))
-		return 0;
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xc0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 63));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xe0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 63));
-		out[2] = (char)(0x80 | (c & 63));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | c >> 18);
-	out[1] = (char)(0x80 | (c >> 12 & 63));
-	out[2] = (char)(0x80 | (c >> 6 & 63));
-	out[3] = (char)(0x80 | (c & 63));
-	return 4;
-}
-
 static int digit(char c, unsigned base)
 {
 	int v = -1;
@@ -124,7 +96,7 @@ static size_t take_entity(const char *p, const char *end, char out[4],
 
 	if (p < end && *p == '#') {
 		size = take_number(p + 1, end, &c);
-		*out_size = put_utf8(c, out);
+		*out_size = c < ' ' || c == 0x7f ? 0 : utf8_put(c, out);
 		return size && *out_size ? size + 1 : 0;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(entities); i++) {

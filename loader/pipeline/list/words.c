@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
+#include "fs/base/util/utf8.h"
 
 enum kind { LETTER, SPACE, ALONE, NOTHING };
 
@@ -60,37 +61,15 @@ static enum kind kind_of(uint32_t c)
 	return LETTER;
 }
 
-/* How many bytes the character that begins with `c` has; 0: none does. */
-static unsigned bytes_of(uint8_t c)
-{
-	if (c < 0x80)
-		return 1;
-	if (c < 0xc2 || c > 0xf4)
-		return 0;
-	return c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
-}
-
 /* The character at w->at and its size. A byte that begins none is one that is
    left out. */
 static uint32_t character(const struct words *w, unsigned *size)
 {
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	const uint8_t *p = (const uint8_t *)w->at;
-	unsigned n = bytes_of(*p);
-	uint32_t c = n > 1 ? *p & (0x7fU >> n) : *p;
+	const uint8_t *s = (const uint8_t *)w->at;
+	size_t n = utf8_length(s, (size_t)(w->end - w->at));
 
-	*size = 1;
-	if (!n || n > (size_t)(w->end - w->at))
-		return 0;
-	for (unsigned i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return 0;
-	*size = n;
-	return c;
+	*size = n ? (unsigned)n : 1;
+	return n ? utf8_code(s, n) : 0;
 }
 
 static void put(const struct words *w, unsigned n, char *out, size_t room,

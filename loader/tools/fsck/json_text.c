@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "fs/base/util/utf8.h"
+
 struct json {
 	const char *at;
 	const char *end;
@@ -36,28 +38,13 @@ static bool fail(struct json *j, const char *why)
 
 /* --- strings --- */
 
-/* Bytes that follow the first byte of a character of UTF-8; -1: no character
-   begins so. */
-static int more_bytes(uint8_t first)
-{
-	if (first < 0x80)
-		return 0;
-	if (first < 0xc2 || first >= 0xf5)
-		return -1;
-	return first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
-}
-
 static bool take_character(struct json *j)
 {
-	int more = more_bytes((uint8_t)*j->at++);
+	size_t n =
+		utf8_length((const uint8_t *)j->at, (size_t)(j->end - j->at));
 
-	if (more < 0 || more > j->end - j->at)
-		return fail(j, "bytes that are not UTF-8");
-	for (; more; more--, j->at++) {
-		if (((uint8_t)*j->at & 0xc0) != 0x80)
-			return fail(j, "bytes that are not UTF-8");
-	}
-	return true;
+	j->at += n;
+	return n || fail(j, "bytes that are not UTF-8");
 }
 
 static bool take_escape(struct json *j)

@@ -12,7 +12,7 @@
 #include "fs/data/dataset/class_names.h"
 #include "loader/tools/input/convert.h"
 #include "loader/tools/picture/picture.h"
-#include "loader/util/utf8.h"
+#include "fs/base/util/utf8.h"
 
 /* Kinds of values. */
 enum {

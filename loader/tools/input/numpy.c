@@ -19,7 +19,7 @@
 #include "fs/data/dataset/field.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/tools/input/parts.h"
-#include "loader/util/utf8.h"
+#include "fs/base/util/utf8.h"
 
 /* Longer headers describe arrays of many fields, which are refused. */
 enum { HEADER_MAX = 1 << 16 };

@@ -21,7 +21,7 @@
 #include "loader/tools/input/kinds.h"
 #include "loader/tools/input/parts.h"
 #include "loader/tools/picture/picture.h"
-#include "loader/util/utf8.h"
+#include "fs/base/util/utf8.h"
 
 enum { EXTENSION_SIZE = 64 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fs/base/files/outfile.h"
-#include "loader/util/utf8.h"
+#include "fs/base/util/utf8.h"
 
 enum { CONVERSION_SIZE = 16 };
 
@@ -77,14 +77,6 @@ int html_save(const char *path, struct log *log, html_write_fn *write,
 
 /* --- text ---------------------------------------------------------------- */
 
-static bool is_control(const uint8_t *s, size_t n)
-{
-	if (n == 2)
-		return s[0] == 0xc2 && s[1] < 0xa0;
-	return n == 1 &&
-	       (s[0] == 0x7f || (s[0] < ' ' && s[0] != '\n' && s[0] != '\t'));
-}
-
 static const char *entity_of(uint8_t c)
 {
 	switch (c) {
@@ -114,7 +106,7 @@ void html_text(FILE *out, const char *text)
 		e = entity_of(*s);
 		if (!n)
 			fputs("\xef\xbf\xbd", out);
-		else if (is_control(s, n))
+		else if (utf8_is_control(s, n) && *s != '\n' && *s != '\t')
 			fputc(' ', out);
 		else if (e)
 			fputs(e, out);

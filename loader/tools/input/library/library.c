@@ -20,7 +20,7 @@
 #include "loader/tools/input/library/spool.h"
 #include "loader/tools/input/library/unite.h"
 #include "loader/tools/picture/picture.h"
-#include "loader/util/utf8.h"
+#include "fs/base/util/utf8.h"
 
 enum { NEED_SIZE = PATH_MAX + 256 };
 

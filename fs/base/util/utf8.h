@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Characters of UTF-8. */
-#ifndef LOADER_UTIL_UTF8_H
-#define LOADER_UTIL_UTF8_H
+#ifndef FS_BASE_UTIL_UTF8_H
+#define FS_BASE_UTIL_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,6 +27,24 @@ static inline size_t utf8_length(const uint8_t *s, size_t size)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
 	return n;
+}
+
+/* Returns the code point of a character of n bytes. */
+static inline uint32_t utf8_code(const uint8_t *s, size_t n)
+{
+	uint32_t code = n > 1 ? s[0] & (0x7fU >> n) : s[0];
+
+	for (size_t i = 1; i < n; i++)
+		code = code << 6 | (s[i] & 0x3f);
+	return code;
+}
+
+/* Returns whether a character of n bytes is a control character: C0, DEL or
+   C1. */
+static inline bool utf8_is_control(const uint8_t *s, size_t n)
+{
+	return n == 1 ? s[0] < ' ' || s[0] == 0x7f
+		      : n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
 }
 
 /* Writes a code point, and returns its bytes; 0: it is none. */
