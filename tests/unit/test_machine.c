@@ -267,9 +267,6 @@ static void gpus(void)
 	setenv("STANDIN_NVML", "55 1000 2 4 8 1", 1);
 	CHECK(machine_gpu_read(g, 1) == 1 && !machine_gpu_is_slowed(&g[0]));
 	CHECK(machine_gpu_read(g, 0) == 0);
-	CHECK(fabs(machine_gpu_link_rate(4, 16) - 31.5e9) < 0.1e9);
-	CHECK(machine_gpu_link_rate(0, 16) == 0);
-	CHECK(machine_gpu_link_rate(-1, -1) == 0);
 }
 
 int main(void)

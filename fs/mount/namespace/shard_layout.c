@@ -61,8 +61,10 @@ static void put_octal(char *out, size_t size, uint64_t number)
 		out[--size] = (char)('0' + (number & 7));
 }
 
-void tar_header(char out[TAR_BLOCK], const char *name, uint64_t size,
-		int64_t time)
+/* A regular file that all users may read and root owns. A header cannot contain
+   a time before 1970 or after 2242; it gets the nearest possible time. */
+static void put_header(char out[TAR_BLOCK], const char *name, uint64_t size,
+		       int64_t time)
 {
 	struct ustar h = { .type = '0', .magic = "ustar", .version = "00" };
 	const unsigned char *bytes = (const unsigned char *)&h;
@@ -243,7 +245,7 @@ static void make_head(const struct vfile *vfile, const struct segment *segment,
 	struct sample_file file;
 
 	member_name(s, m, name);
-	tar_header(head, name, m->size,
+	put_header(head, name, m->size,
 		   (int64_t)s->ds->source->stat.st_mtim.tv_sec);
 	sample_file_init(&file, s->ds, m->field, &m->value);
 	memcpy(head + TAR_BLOCK, file.head, file.head_size);

@@ -58,9 +58,4 @@ enum {
 /* The largest file size that a header can contain. */
 #define TAR_SIZE_MAX (((uint64_t)1 << 33) - 1)
 
-/* A regular file that all users may read and root owns. A header cannot contain
-   a time before 1970 or after 2242; it gets the nearest possible time. */
-void tar_header(char out[TAR_BLOCK], const char *name, uint64_t size,
-		int64_t time);
-
 #endif

@@ -126,7 +126,8 @@ static void map_channels(const struct image *image,
 	loops->map_channels(maps, row, image->width);
 }
 
-void enhance_lookup(const struct image *image,
+/* Replaces each value of a channel by its entry. */
+static void look_up(const struct image *image,
 		    const uint8_t tables[IMAGE_CHANNELS][ENHANCE_VALUES])
 {
 	struct byte_map maps[IMAGE_CHANNELS];
@@ -213,7 +214,7 @@ void enhance_equalize(const struct image *image)
 	count_image(image, &counts);
 	for (unsigned c = 0; c < IMAGE_CHANNELS; c++)
 		fill_equalized(counts.of[c], tables[c]);
-	enhance_lookup(image, tables);
+	look_up(image, tables);
 }
 
 void enhance_invert(const struct image *image)

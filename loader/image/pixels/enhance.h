@@ -43,8 +43,4 @@ void enhance_scale(const struct image *image,
 		   const uint8_t table[ENHANCE_VALUES], double factor,
 		   double add);
 
-/* Replaces each value of a channel by its entry. */
-void enhance_lookup(const struct image *image,
-		    const uint8_t tables[IMAGE_CHANNELS][ENHANCE_VALUES]);
-
 #endif

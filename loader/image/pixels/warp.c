@@ -160,6 +160,22 @@ static struct affine affine_in(const struct warp_map *map)
 	return out;
 }
 
+/* The map that does `first`'s, and then `second`'s, to an image. */
+static struct affine join(const struct affine *first,
+			  const struct affine *second)
+{
+	const double *a = first->m, *b = second->m;
+
+	return (struct affine){ {
+		a[0] * b[0] + a[1] * b[3],
+		a[0] * b[1] + a[1] * b[4],
+		a[0] * b[2] + a[1] * b[5] + a[2],
+		a[3] * b[0] + a[4] * b[3],
+		a[3] * b[1] + a[4] * b[4],
+		a[3] * b[2] + a[4] * b[5] + a[5],
+	} };
+}
+
 void warp_join(const struct warp_map *maps, size_t count, struct warp_map *out)
 {
 	out[count - 1] = maps[count - 1];
@@ -167,7 +183,7 @@ void warp_join(const struct warp_map *maps, size_t count, struct warp_map *out)
 		struct affine first = affine_in(&maps[i]);
 		struct affine rest = affine_in(&out[i + 1]);
 
-		first = affine_then(&first, &rest);
+		first = join(&first, &rest);
 		out[i] = warp_map_of(&first);
 	}
 }
@@ -187,10 +203,10 @@ static void find_divided(const double *m, uint32_t width, uint32_t height,
 	ISA_BEST(warp_loops)->divide(&d, out);
 }
 
-void warp_perspective(const struct perspective *map, enum warp_how how,
-		      const uint8_t fill[IMAGE_CHANNELS],
-		      const struct image *in, const struct image *out,
-		      const struct rect *seen)
+static void warp_divided(const struct perspective *map, enum warp_how how,
+			 const uint8_t fill[IMAGE_CHANNELS],
+			 const struct image *in, const struct image *out,
+			 const struct rect *seen)
 {
 	const struct warp_loops *loops = ISA_BEST(warp_loops);
 	const struct rect part = seen_of(out, seen);
@@ -268,7 +284,7 @@ void warp_image(const struct warp_map *map, enum warp_how how,
 
 	memcpy(divided.m, map->m, sizeof(divided.m));
 	if (map->divides)
-		warp_perspective(&divided, how, fill, in, out, seen);
+		warp_divided(&divided, how, fill, in, out, seen);
 	else
 		warp_affine(&plain, how, fill, in, out, seen);
 }
@@ -365,26 +381,6 @@ void warp_displaced(const float *dx, const float *dy, enum warp_how how,
 					   to + IMAGE_CHANNELS * (size_t)x);
 		}
 	}
-}
-
-struct affine affine_identity(void)
-{
-	return (struct affine){ { 1, 0, 0, 0, 1, 0 } };
-}
-
-struct affine affine_then(const struct affine *first,
-			  const struct affine *second)
-{
-	const double *a = first->m, *b = second->m;
-
-	return (struct affine){ {
-		a[0] * b[0] + a[1] * b[3],
-		a[0] * b[1] + a[1] * b[4],
-		a[0] * b[2] + a[1] * b[5] + a[2],
-		a[3] * b[0] + a[4] * b[3],
-		a[3] * b[1] + a[4] * b[4],
-		a[3] * b[2] + a[4] * b[5] + a[5],
-	} };
 }
 
 static double sine(double degrees)

@@ -50,11 +50,6 @@ struct perspective {
 	double m[8];
 };
 
-void warp_perspective(const struct perspective *map, enum warp_how how,
-		      const uint8_t fill[IMAGE_CHANNELS],
-		      const struct image *in, const struct image *out,
-		      const struct rect *seen);
-
 /* Either of them. */
 struct warp_map {
 	double m[8]; /* the last two are 0 unless it divides */
@@ -104,12 +99,6 @@ bool perspective_of(const double from[4][2], const double to[4][2],
 void warp_displaced(const float *dx, const float *dy, enum warp_how how,
 		    const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
 		    const struct image *out, const struct rect *seen);
-
-/* The map that does `first`'s, and then `second`'s, to an image. */
-struct affine affine_then(const struct affine *first,
-			  const struct affine *second);
-
-struct affine affine_identity(void);
 
 /*
  * Turns an image counterclockwise by degrees, scales it and shears it, both

@@ -68,6 +68,5 @@ extern const struct command command_merge;
 extern const struct command command_split;
 extern const struct command command_doctor;
 extern const struct command command_top;
-extern const struct command command_help;
 
 #endif

@@ -16,6 +16,8 @@ extern char **environ;
 
 enum { PAGE_SIZE = 64 };
 
+static const struct command command_help;
+
 static const struct command *const commands[] = {
 	&command_info,	   &command_show,  &command_dump,  &command_bench,
 	&command_optimize, &command_merge, &command_split, &command_doctor,
@@ -148,7 +150,7 @@ static int help(const struct invocation *call)
 	return EXIT_SUCCESS;
 }
 
-const struct command command_help = {
+static const struct command command_help = {
 	.name = "help",
 	.operands = "[COMMAND]",
 	.min_operands = 0,

@@ -110,7 +110,8 @@ int file_write(const struct file *f, const void *from, size_t size,
 
 /* --- windows ------------------------------------------------------------- */
 
-uint64_t window_end(const struct file_window *w)
+/* The end of the file or memory. */
+static uint64_t end_of(const struct file_window *w)
 {
 	return w->memory ? w->size : w->file->size;
 }
@@ -127,7 +128,7 @@ static int fill(struct file_window *w, uint64_t off)
 
 const uint8_t *window_at(struct file_window *w, uint64_t off, size_t size)
 {
-	w->error = range_ok(off, size, window_end(w)) && size <= WINDOW_SIZE
+	w->error = range_ok(off, size, end_of(w)) && size <= WINDOW_SIZE
 			   ? 0
 			   : -EBADMSG;
 	if (w->error)

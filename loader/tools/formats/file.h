@@ -45,7 +45,4 @@ struct file_window {
    next call. NULL: w->error is set, -EBADMSG if the file ends before. */
 const uint8_t *window_at(struct file_window *w, uint64_t off, size_t size);
 
-/* The end of the file or memory. */
-uint64_t window_end(const struct file_window *w);
-
 #endif

@@ -136,17 +136,6 @@ size_t machine_gpu_read(struct machine_gpu *out, size_t max)
 	return n;
 }
 
-double machine_gpu_link_rate(int generation, int width)
-{
-	/* Gigabytes a second of a lane, less its coding. */
-	static const double lane[] = { 0,     0.25,  0.5,  0.985,
-				       1.969, 3.938, 7.56, 15.1 };
-
-	if (generation < 1 || generation >= (int)ARRAY_LEN(lane) || width < 1)
-		return 0;
-	return 1e9 * lane[generation] * width;
-}
-
 int machine_gpu_is_slowed(const struct machine_gpu *gpu)
 {
 	return (gpu->slowed & SLOWED) != 0;

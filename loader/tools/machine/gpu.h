@@ -23,9 +23,6 @@ struct machine_gpu {
 	unsigned long long slowed; /* reasons of low clocks, NVML's bits */
 };
 
-/* Bandwidth of its PCIe lanes, in bytes per second; 0: unknown. */
-double machine_gpu_link_rate(int generation, int width);
-
 /* Returns whether heat or power lower the clocks, and not idleness or a
    setting. */
 int machine_gpu_is_slowed(const struct machine_gpu *gpu);

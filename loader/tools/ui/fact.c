@@ -87,7 +87,8 @@ json_t *fact_json(json_t *object, const struct fact *facts, unsigned whose,
  * --- text ---
  */
 
-const char *fact_brief(double v, int digits, char out[FACT_NUMBER_SIZE])
+/* "0", "3.0", "2037", "12M": below ten with `digits` behind the point. */
+static const char *brief(double v, int digits, char out[FACT_NUMBER_SIZE])
 {
 	static const char units[] = " kMGTPEZ";
 	unsigned i = 0;
@@ -127,8 +128,7 @@ static const char *unit_text(const struct fact *f, const void *thing,
 	if (!is_known(f, thing))
 		return "-";
 	if (f->unit == FACT_BRIEF)
-		return fact_brief(number_of(f, thing), f->type == FACT_REAL,
-				  out);
+		return brief(number_of(f, thing), f->type == FACT_REAL, out);
 	if (f->unit == FACT_BYTES)
 		return fact_bytes(number_of(f, thing), out);
 	snprintf(out, FACT_NUMBER_SIZE, "%.2f", number_of(f, thing));

@@ -94,8 +94,6 @@ void fact_cell(const struct fact *fact, const void *thing, char *out,
 
 enum { FACT_NUMBER_SIZE = 32 };
 
-/* "0", "3.0", "2037", "12M": below ten with `digits` behind the point. */
-const char *fact_brief(double v, int digits, char out[FACT_NUMBER_SIZE]);
 /* "512 MiB" */
 const char *fact_bytes(double v, char out[FACT_NUMBER_SIZE]);
 
