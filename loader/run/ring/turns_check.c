@@ -110,8 +110,12 @@ static void check_state(const struct ring *ring, const struct turn *t)
 
 static void check_rows(const struct ring *ring, const struct turn *t)
 {
-	uint32_t n = t->step->batch.num_samples;
+	uint32_t n;
 
+	/* Until then the step is being prepared, without the lock. */
+	if (t->state < TURN_RUNNING)
+		return;
+	n = t->step->batch.num_samples;
 	if (t->state == TURN_RUNNING) {
 		HOLDS_T(t->next_row <= n && t->rows_left <= n);
 		HOLDS_T(t->rows_left >= n - t->next_row);
