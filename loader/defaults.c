@@ -9,6 +9,7 @@
 #include "fs/base/settings/settings.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/log.h"
+#include "fs/base/util/name.h"
 #include "loader/pipeline/graph/edit.h"
 
 struct taking {
@@ -91,8 +92,8 @@ static int add_to_spec(struct taking *t, enum setting s)
 	const char *spec = t->out->spec ? t->out->spec : "";
 	char *longer;
 
-	if (asprintf(&longer, "%s%s%s=%s", spec, *spec ? "," : "",
-		     settings_key(s), t->settings.of[s].text) < 0)
+	if (text_print(&longer, "%s%s%s=%s", spec, *spec ? "," : "",
+		       settings_key(s), t->settings.of[s].text))
 		return -ENOMEM;
 	free(t->out->spec);
 	t->out->spec = longer;

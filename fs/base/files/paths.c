@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 
 /* Characters that a backslash may precede. */
 static const char special[] = "*?[]{},\\";
@@ -201,9 +202,8 @@ static int add_numbers(struct paths *todo, const char *text,
 	if (g->to - g->from >= PATHS_MAX)
 		return -E2BIG;
 	for (unsigned long i = g->to + 1; i-- > g->from && !r;) {
-		if (asprintf(&one, "%.*s%0*lu%s", (int)(g->open - text), text,
-			     g->digits, i, g->close + 1) < 0)
-			one = NULL;
+		text_print(&one, "%.*s%0*lu%s", (int)(g->open - text), text,
+			   g->digits, i, g->close + 1);
 		r = add_path(todo, one);
 	}
 	return r;
@@ -223,9 +223,8 @@ static int add_alternatives(struct paths *todo, const char *text,
 	while (end != g->close && !r) {
 		from = end + 1;
 		end = end_of_alternative(from);
-		if (asprintf(&one, "%.*s%.*s%s", (int)(g->open - text), text,
-			     (int)(end - from), from, g->close + 1) < 0)
-			one = NULL;
+		text_print(&one, "%.*s%.*s%s", (int)(g->open - text), text,
+			   (int)(end - from), from, g->close + 1);
 		r = add_path(&turned, one);
 	}
 	while (turned.num && !r)

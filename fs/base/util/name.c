@@ -2,6 +2,8 @@
 #include "fs/base/util/name.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -140,4 +142,18 @@ bool name_parse_u64(const char *text, size_t size, uint64_t *out)
 	static const struct typed number = TYPED_STRICT_IN(0, UINT64_MAX);
 
 	return typed_parse(&number, text, size, out);
+}
+
+int text_print(char **out, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(out, format, args);
+	va_end(args);
+	if (n >= 0)
+		return 0;
+	*out = NULL;
+	return -ENOMEM;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers, and any text, as parts of names in a mount. Pure functions. */
+/* Numbers, and any text, as parts of names in a mount, and texts of any length.
+   Pure functions. */
 #ifndef FS_BASE_UTIL_NAME_H
 #define FS_BASE_UTIL_NAME_H
 
@@ -48,5 +49,10 @@ bool name_parse_number(const char *name, uint64_t n, uint64_t *number,
 
 /* Reads a whole decimal number without sign and leading zeros. */
 bool name_parse_u64(const char *text, size_t size, uint64_t *out);
+
+/* Prints a text to *out, which the caller frees. -ENOMEM: *out is NULL, which
+   asprintf() does not guarantee. */
+int text_print(char **out, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "fs/base/files/outfile.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/data/dataset/sums.h"
 
 struct plain_file {
@@ -150,7 +151,7 @@ static int put_away(const struct plain_file *f, char **away)
 
 	if (!has_sums(f))
 		return 0;
-	if (asprintf(&to, "%s.old", f->side) < 0) {
+	if (text_print(&to, "%s.old", f->side)) {
 		log_error(f->log, "%s: out of memory", f->side);
 		return -ENOMEM;
 	}

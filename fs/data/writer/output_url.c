@@ -12,6 +12,7 @@
 #include "fs/base/files/outfile.h"
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/data/dataset/sums.h"
 #include "fs/source/upload/multipart.h"
 #include "fs/source/upload/store.h"
@@ -87,10 +88,8 @@ static int open_scratch(struct output *output, int *fd)
 	*fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 	if (*fd >= 0)
 		return 0;
-	if (asprintf(&name, "%s/beton-XXXXXX", dir) < 0) {
-		name = NULL;
+	if (text_print(&name, "%s/beton-XXXXXX", dir))
 		return failed(o, "cannot write a temporary file", ENOMEM);
-	}
 	*fd = mkostemp(name, O_CLOEXEC);
 	if (*fd >= 0)
 		unlink(name);

@@ -19,6 +19,7 @@
 
 #include "fs/base/files/paths.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/mount/daemon/ending.h"
 #include "fs/mount/daemon/log_output.h"
 #include "fs/mount/daemon/mountpoint.h"
@@ -210,10 +211,10 @@ static char *mount_options(const struct daemon *d)
 	cleanup_free char *source = source_option(d);
 	char *list = NULL;
 
-	if (!words || asprintf(&list,
-			       "ro,nosuid,nodev,default_permissions,"
-			       "subtype=betonfs%s%s",
-			       *words ? "," : "", words) < 0)
+	if (!words || text_print(&list,
+				 "ro,nosuid,nodev,default_permissions,"
+				 "subtype=betonfs%s%s",
+				 *words ? "," : "", words))
 		return NULL;
 	if (!source || fuse_opt_add_opt_escaped(&list, source))
 		free(steal(list));

@@ -4,6 +4,7 @@
  * A mount of several datasets has one more root above them, with a directory
  * per dataset and .betonfs/.
  */
+#include "fs/base/util/name.h"
 #include "fs/mount/namespace/fixed.h"
 
 #include <stdio.h>
@@ -158,7 +159,7 @@ static int json_text(const struct dataset *ds, char **out)
 
 	if (r)
 		return r;
-	r = asprintf(out, "%s\n", json) < 0 ? -ENOMEM : 0;
+	r = text_print(out, "%s\n", json);
 	free(json);
 	return r;
 }
@@ -170,7 +171,7 @@ int ns_fixed_open(struct ns_tree *tree, const char *options)
 
 	if (!r && json)
 		r = set_text(tree, NS_DATASET_JSON, json);
-	if (!r && asprintf(&version, "betonfs %s\n", beton_version()) < 0)
+	if (!r && text_print(&version, "betonfs %s\n", beton_version()))
 		r = -ENOMEM;
 	if (!r)
 		r = set_text(tree, NS_VERSION, version);

@@ -10,6 +10,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
+#include "fs/base/util/name.h"
 #include "fs/base/util/thread.h"
 #include "fs/source/keys/finder.h"
 #include "fs/source/keys/header_file.h"
@@ -456,8 +457,7 @@ static int add_bearer(const struct credentials *c,
 {
 	char *line;
 
-	if (asprintf(&line, "Authorization: Bearer %s", c->session.token) < 0)
-		line = NULL;
+	text_print(&line, "Authorization: Bearer %s", c->session.token);
 	return add_line(out, line);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "fs/base/util/name.h"
 #include "fs/source/net/secret.h"
 
 /* Headers that requests have themselves. */
@@ -92,10 +93,8 @@ static int add_token(struct search *search, const char *path, const char *token,
 				    "header=%.300s: the token is longer than "
 				    "32 KiB",
 				    path);
-	if (asprintf(&out->at[0], "Authorization: Bearer %s", token) < 0) {
-		out->at[0] = NULL;
+	if (text_print(&out->at[0], "Authorization: Bearer %s", token))
 		return -ENOMEM;
-	}
 	out->num = 1;
 	out->has_authorization = true;
 	return 0;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/source/net/secret.h"
 
 /* Bytes of the text that is parsed. */
@@ -95,10 +96,9 @@ static int add_key(struct ini *ini, const struct ini_place *place,
 		return -ENOMEM;
 	key->section = strndup(place->section.at, place->section.size);
 	key->value = strndup(value.at, value.size);
-	if (asprintf(&key->name, "%.*s%s%.*s", (int)block->size,
-		     block->size ? block->at : "", block->size ? "." : "",
-		     (int)name.size, name.at) < 0)
-		key->name = NULL;
+	text_print(&key->name, "%.*s%s%.*s", (int)block->size,
+		   block->size ? block->at : "", block->size ? "." : "",
+		   (int)name.size, name.at);
 	if (!key->section || !key->value || !key->name)
 		return -ENOMEM;
 	lower(key->name);

@@ -11,6 +11,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/source/net/secret.h"
 #include "fs/source/url/percent.h"
 #include "fs/source/url/url.h"
@@ -135,10 +136,8 @@ static int imds_ask(struct imds *imds, const char *method, const char *path,
 	};
 
 	*out = NULL;
-	if (asprintf(&url, "%s%s", imds->base, path) < 0) {
-		url = NULL;
+	if (text_print(&url, "%s%s", imds->base, path))
 		return -ENOMEM;
-	}
 	request.url = url;
 	return ask(imds->search, &request, out);
 }
@@ -193,12 +192,8 @@ static int begin(struct imds *imds)
 	if (!*a->bytes || !is_text(a->bytes))
 		return search_fails(imds->search, -EAGAIN,
 				    "%s: the token is no text", instance);
-	if (asprintf(&imds->token_line, "X-aws-ec2-metadata-token: %s",
-		     a->bytes) < 0) {
-		imds->token_line = NULL;
-		return -ENOMEM;
-	}
-	return 0;
+	return text_print(&imds->token_line, "X-aws-ec2-metadata-token: %s",
+			  a->bytes);
 }
 
 /* Sets *path to that of the credentials of the instance's role. */
@@ -224,11 +219,7 @@ static int find_role(struct imds *imds, char **path)
 	r = url_encode(a->bytes, true, &role);
 	if (r)
 		return r;
-	if (asprintf(path, ROLES "%s", role) < 0) {
-		*path = NULL;
-		return -ENOMEM;
-	}
-	return 0;
+	return text_print(path, ROLES "%s", role);
 }
 
 /* The service returns old keys while it cannot get new ones. */
@@ -293,14 +284,12 @@ int metadata_google(struct search *search, const struct keys_settings *settings,
 
 	if (!search->outside->fetch)
 		return -ENOENT;
-	if (asprintf(&url,
-		     "http://%s/computeMetadata/v1/instance/service-accounts/"
-		     "default/token",
-		     settings->google_host ? settings->google_host
-					   : "169.254.169.254") < 0) {
-		url = NULL;
+	if (text_print(&url,
+		       "http://%s/computeMetadata/v1/instance/service-accounts/"
+		       "default/token",
+		       settings->google_host ? settings->google_host
+					     : "169.254.169.254"))
 		return -ENOMEM;
-	}
 	request.url = url;
 	r = ask(search, &request, &a);
 	if (is_absent(r) || is_silent(search, r) ||
@@ -342,12 +331,9 @@ static int find_url(struct search *search, const struct keys_settings *settings,
 	int r;
 
 	if (settings->container_path) {
-		if (asprintf(out, "http://169.254.170.2%s%s",
-			     *settings->container_path == '/' ? "" : "/",
-			     settings->container_path) >= 0)
-			return 0;
-		*out = NULL;
-		return -ENOMEM;
+		return text_print(out, "http://169.254.170.2%s%s",
+				  *settings->container_path == '/' ? "" : "/",
+				  settings->container_path);
 	}
 	r = url_parse(settings->container_url, &url, why);
 	if (r == -EINVAL)
@@ -391,11 +377,7 @@ static int find_token(struct search *search,
 		return search_fails(search, -EACCES,
 				    "%s: the token has control characters",
 				    container);
-	if (asprintf(out, "Authorization: %s", text) < 0) {
-		*out = NULL;
-		return -ENOMEM;
-	}
-	return 0;
+	return text_print(out, "Authorization: %s", text);
 }
 
 int metadata_container(struct search *search,

@@ -18,6 +18,7 @@
 #include "fs/base/files/child.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
+#include "fs/base/util/name.h"
 #include "fs/source/net/secret.h"
 
 enum { WORDS_MAX = 64, POLL_MS = 50, PASSWD_SIZE = 16384 };
@@ -47,10 +48,8 @@ int outside_read(const struct outside *outside, const char *path, char **text,
 		home = find_home(outside);
 		if (!home)
 			return -ENOENT;
-		if (asprintf(&expanded, "%s%s", home, path + 1) < 0) {
-			expanded = NULL;
+		if (text_print(&expanded, "%s%s", home, path + 1))
 			return -ENOMEM;
-		}
 		path = expanded;
 	}
 	return outside->read(outside->arg, path, text, size);

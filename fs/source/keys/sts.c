@@ -8,6 +8,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/source/net/secret.h"
 #include "fs/source/net/sign.h"
 #include "fs/source/net/xml.h"
@@ -85,11 +86,9 @@ static int find_endpoint(struct search *search, const struct sts_role *role,
 		r = url_aws_host("sts", role->region, &host);
 	if (r == -EINVAL)
 		return search_fails(search, -EACCES, "STS: the region is none");
-	if (!r && asprintf(&made, "https://%s",
-			   host ? host : "sts.amazonaws.com") < 0) {
-		made = NULL;
-		r = -ENOMEM;
-	}
+	if (!r)
+		r = text_print(&made, "https://%s",
+			       host ? host : "sts.amazonaws.com");
 	r = r ? r
 	      : url_parse(role->endpoint ? role->endpoint : made, &url, why);
 	if (!r && url.scheme->bucket)

@@ -11,6 +11,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/base/util/suggest.h"
 #include "fs/base/util/typed.h"
 
@@ -144,7 +145,7 @@ static char *absolute(char *path)
 
 	if (!path || *path == '/' || !strncmp(path, "~/", 2))
 		return path;
-	if (!getcwd(dir, sizeof(dir)) || asprintf(&out, "%s/%s", dir, path) < 0)
+	if (!getcwd(dir, sizeof(dir)) || text_print(&out, "%s/%s", dir, path))
 		out = NULL;
 	free(path);
 	return out;
@@ -322,8 +323,8 @@ int source_options_add(const char *list)
 {
 	char *longer;
 
-	if (asprintf(&longer, "%s%s%s", given ? given : "", given ? "," : "",
-		     list) < 0)
+	if (text_print(&longer, "%s%s%s", given ? given : "", given ? "," : "",
+		       list))
 		return -ENOMEM;
 	free(given);
 	given = longer;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/source/net/secret.h"
 
 #define ALGORITHM "AWS4-HMAC-SHA256"
@@ -191,12 +192,8 @@ static int set_time(struct signing *s)
 	    strftime(s->stamp, sizeof(s->stamp), "%Y%m%dT%H%M%SZ", &tm) !=
 		    STAMP_SIZE - 1)
 		return -EINVAL;
-	if (asprintf(&s->scope, "%.*s/%s/%s/aws4_request", DATE_SIZE, s->stamp,
-		     s->request->region, s->request->service) < 0) {
-		s->scope = NULL;
-		return -ENOMEM;
-	}
-	return 0;
+	return text_print(&s->scope, "%.*s/%s/%s/aws4_request", DATE_SIZE,
+			  s->stamp, s->request->region, s->request->service);
 }
 
 /* Adds a header that is signed, and a line that is sent. */
@@ -207,10 +204,8 @@ static int add_both(struct signing *s, struct sign_lines *out, const char *name,
 
 	if (r)
 		return r;
-	if (asprintf(&out->at[out->num], "%s: %s", name, value) < 0) {
-		out->at[out->num] = NULL;
+	if (text_print(&out->at[out->num], "%s: %s", name, value))
 		return -ENOMEM;
-	}
 	out->num++;
 	return 0;
 }
@@ -288,12 +283,10 @@ static int compute_signature(struct signing *s)
 
 	if (r)
 		return r;
-	if (asprintf(&text, ALGORITHM "\n%s\n%s\n%s", s->stamp, s->scope,
-		     hash) < 0) {
-		text = NULL;
+	if (text_print(&text, ALGORITHM "\n%s\n%s\n%s", s->stamp, s->scope,
+		       hash))
 		return -ENOMEM;
-	}
-	if (asprintf(&secret, "AWS4%s", s->keys->secret) < 0)
+	if (text_print(&secret, "AWS4%s", s->keys->secret))
 		return -ENOMEM;
 	derive_key(s, secret, key);
 	hmac_sha256(key, sizeof(key), text, strlen(text), key);
@@ -305,13 +298,11 @@ static int compute_signature(struct signing *s)
 
 static int authorize(const struct signing *s, struct sign_lines *out)
 {
-	if (asprintf(&out->at[out->num],
-		     "Authorization: " ALGORITHM " Credential=%s/%s, "
-		     "SignedHeaders=%s, Signature=%s",
-		     s->keys->id, s->scope, s->names, s->signature) < 0) {
-		out->at[out->num] = NULL;
+	if (text_print(&out->at[out->num],
+		       "Authorization: " ALGORITHM " Credential=%s/%s, "
+		       "SignedHeaders=%s, Signature=%s",
+		       s->keys->id, s->scope, s->names, s->signature))
 		return -ENOMEM;
-	}
 	out->num++;
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/source/keys/credentials.h"
 #include "fs/source/keys/net_outside.h"
 #include "fs/source/object/identity.h"
@@ -124,7 +125,7 @@ static bool use_version(struct remote *remote)
 
 	if (!s->url.scheme->keeps_versions || !*remote->peer.pin.version ||
 	    url_encode(remote->peer.pin.version, true, &version) ||
-	    asprintf(&query, "%s=%s", s->url.scheme->version, version) < 0)
+	    text_print(&query, "%s=%s", s->url.scheme->version, version))
 		return false;
 	free(s->url.query);
 	s->url.query = query;

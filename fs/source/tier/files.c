@@ -16,6 +16,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/base/util/rng.h"
 
 typedef unsigned long long ull;
@@ -444,10 +445,8 @@ int tier_files_open(const char *dir_name, uint64_t limit,
 	stem_of(identity, stem);
 	lock_dir(dir);
 	r = open_in(dir, dir_name, stem, log, &files);
-	if (!r && asprintf(&files.path, "%s/%s.data", dir_name, stem) < 0) {
-		files.path = NULL;
-		r = -ENOMEM;
-	}
+	if (!r)
+		r = text_print(&files.path, "%s/%s.data", dir_name, stem);
 	if (r) {
 		tier_files_close(&files);
 		return r;

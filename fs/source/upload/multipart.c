@@ -14,6 +14,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
 #include "fs/base/util/crc32c.h"
+#include "fs/base/util/name.h"
 #include "fs/base/util/thread.h"
 #include "fs/source/net/xml.h"
 #include "fs/source/upload/parts.h"
@@ -273,7 +274,7 @@ static int send_part(struct multipart *u, const struct multipart_job *job)
 	};
 	int error;
 
-	if (asprintf(&query, "partNumber=%u&%s", job->number, u->id_query) < 0)
+	if (text_print(&query, "partNumber=%u&%s", job->number, u->id_query))
 		return out_of_memory(u);
 	r.query = query;
 	if (checks) {
@@ -490,8 +491,7 @@ static int set_id(struct multipart *u, const struct store_request *r)
 	}
 	if (url_encode(id, true, &encoded))
 		return out_of_memory(u);
-	if (asprintf(&u->id_query, "uploadId=%s", encoded) < 0)
-		u->id_query = NULL;
+	text_print(&u->id_query, "uploadId=%s", encoded);
 	u->id = u->id_query ? strdup(id) : NULL;
 	return u->id ? 0 : out_of_memory(u);
 }

@@ -13,6 +13,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
+#include "fs/base/util/name.h"
 #include "fs/source/keys/credentials.h"
 #include "fs/source/keys/net_outside.h"
 #include "fs/source/net/exchange.h"
@@ -217,16 +218,11 @@ static int add_query(struct store_attempt *a, const char *query)
 
 	if (!query)
 		return 0;
-	if (asprintf(&a->full, "%s%s%s", a->url.url, own ? "&" : "?", query) <
-	    0) {
-		a->full = NULL;
+	if (text_print(&a->full, "%s%s%s", a->url.url, own ? "&" : "?", query))
 		return -ENOMEM;
-	}
-	if (asprintf(&a->query, "%s%s%s", own ? own : "", own ? "&" : "",
-		     query) < 0) {
-		a->query = NULL;
+	if (text_print(&a->query, "%s%s%s", own ? own : "", own ? "&" : "",
+		       query))
 		return -ENOMEM;
-	}
 	free(a->url.url);
 	free(a->url.query);
 	a->url.url = steal(a->full);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/name.h"
 #include "loader/pipeline/graph/op_table.h"
 #include "loader/pipeline/text/parse.h"
 
@@ -99,7 +100,7 @@ static int replace_span(const char *text, size_t from, size_t to,
 {
 	char *new;
 
-	if (asprintf(&new, "%.*s%s%s", (int)from, text, by, text + to) < 0)
+	if (text_print(&new, "%.*s%s%s", (int)from, text, by, text + to))
 		return -ENOMEM;
 	*out = new;
 	return 0;
@@ -172,9 +173,9 @@ static int put_first(const char *text, size_t n, const char *operation,
 	}
 	decodes = !s.stage->file && !strcmp(s.stage->name, "decode");
 	if (!decodes)
-		r = asprintf(&with, "%s | ", operation) < 0 ? -ENOMEM : 0;
+		r = text_print(&with, "%s | ", operation);
 	else if (after_decode)
-		r = asprintf(&with, " | %s", operation) < 0 ? -ENOMEM : 0;
+		r = text_print(&with, " | %s", operation);
 	if (!r && !decodes)
 		r = replace_span(text, s.stage->at, s.stage->at, with, out);
 	else if (!r && after_decode)
@@ -224,7 +225,7 @@ int edit_with_before(const char *text, const char *operation, const char *name,
 	for (size_t i = 0; find_op(&p, i, &s); i++) {
 		if (s.stage->file || strcmp(s.stage->name, name) != 0)
 			continue;
-		r = asprintf(&with, "%s | ", operation) < 0 ? -ENOMEM : 0;
+		r = text_print(&with, "%s | ", operation);
 		r = r ? r
 		      : replace_span(text, s.stage->at, s.stage->at, with, out);
 		break;

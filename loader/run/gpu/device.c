@@ -11,6 +11,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/log.h"
+#include "fs/base/util/name.h"
 #include "loader/run/gpu/nvrtc.h"
 #include "loader/run/jit/code_cache.h"
 #include "loader/run/jit/emit_device.h"
@@ -180,9 +181,9 @@ static char *make_key(const struct device *d, const char *text)
 {
 	char *key;
 
-	if (asprintf(&key, "%s\n%s %s %s %s %s\n%s", nvrtc_name(d->compiler),
-		     OPTIONS[0], OPTIONS[1], OPTIONS[2], OPTIONS[3], OPTIONS[4],
-		     text) < 0)
+	if (text_print(&key, "%s\n%s %s %s %s %s\n%s", nvrtc_name(d->compiler),
+		       OPTIONS[0], OPTIONS[1], OPTIONS[2], OPTIONS[3],
+		       OPTIONS[4], text))
 		return NULL;
 	return key;
 }

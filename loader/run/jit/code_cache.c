@@ -16,6 +16,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/log.h"
+#include "fs/base/util/name.h"
 #include "fs/base/util/rng.h"
 #include "loader/util/cancel.h"
 
@@ -179,7 +180,7 @@ static int open_path(const char *path, const char *isa, struct log *log)
 	base = open_private(AT_FDCWD, path, path, log);
 	if (base < 0)
 		return base;
-	if (asprintf(&below, "%s/%s", path, isa) < 0)
+	if (text_print(&below, "%s/%s", path, isa))
 		return -ENOMEM;
 	return open_private(base, isa, below, log);
 }

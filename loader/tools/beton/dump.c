@@ -218,7 +218,7 @@ static int write_tensor(struct dump *d, const struct dump_dir *in,
 
 	if (r || !t->offsets)
 		return r;
-	if (asprintf(&name, "%s.offsets", t->name) < 0)
+	if (text_print(&name, "%s.offsets", t->name))
 		return fail_path(d, t->name, ENOMEM);
 	return write_npy(d, in, name, &offsets);
 }

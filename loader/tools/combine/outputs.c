@@ -177,12 +177,10 @@ int outputs_place(struct outputs *o, const char *target, struct log *log)
 	if (!r && !o->paths)
 		r = out_of_memory(log);
 	for (size_t i = 0; i < o->num && !r; i++) {
-		if (asprintf(&o->paths[i], "%.*s%s%s%s", head, target,
-			     at || target[head - 1] == '/' ? "" : "/",
-			     o->names[i], tail) < 0) {
-			o->paths[i] = NULL;
+		if (text_print(&o->paths[i], "%.*s%s%s%s", head, target,
+			       at || target[head - 1] == '/' ? "" : "/",
+			       o->names[i], tail))
 			r = out_of_memory(log);
-		}
 	}
 	return r;
 }

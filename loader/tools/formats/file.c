@@ -10,6 +10,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 
 int file_open(const char *path, struct file *out)
 {
@@ -39,7 +40,7 @@ static int make_named(const char *dir)
 	char *path;
 	int fd;
 
-	if (asprintf(&path, "%s/.beton-XXXXXX", dir) < 0)
+	if (text_print(&path, "%s/.beton-XXXXXX", dir))
 		return -ENOMEM;
 	fd = mkostemp(path, O_CLOEXEC);
 	fd = fd < 0 ? -errno : fd;

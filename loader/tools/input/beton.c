@@ -8,6 +8,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/data/dataset/class_union.h"
 #include "fs/data/dataset/form.h"
 #include "fs/data/dataset/joined.h"
@@ -90,7 +91,7 @@ static int find_mounted(const char *mount, struct log *log, char **out)
 	cleanup_free char *path = NULL, *text = NULL;
 	char *line = NULL, *rest;
 	size_t size;
-	int r = asprintf(&path, "%s/.betonfs/options", mount) < 0 ? -ENOMEM : 0;
+	int r = text_print(&path, "%s/.betonfs/options", mount);
 
 	r = r ? r : read_file(path, OPTIONS_MAX, &text, &size);
 	if (r) {

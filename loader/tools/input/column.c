@@ -9,6 +9,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "fs/data/dataset/class_names.h"
 #include "loader/tools/input/convert.h"
 #include "loader/tools/picture/picture.h"
@@ -342,11 +343,9 @@ static int read_path(const struct cell *cell, const char *base,
 
 	if (!cell->text || !cell->size)
 		return refuse_cell(cell, "path", error);
-	if (asprintf(&path, "%s%s%s", absolute ? "" : base, absolute ? "" : "/",
-		     cell->text) < 0) {
-		path = NULL;
+	if (text_print(&path, "%s%s%s", absolute ? "" : base,
+		       absolute ? "" : "/", cell->text))
 		return input_refuse(error, -ENOMEM, "out of memory");
-	}
 	r = input_read_file(path, memory, &out->size);
 	out->bytes = memory->bytes;
 	return r ? input_refuse(error, r, "%.110s: %s", path, input_file_why(r))

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/base/util/name.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/tools/input/scan.h"
 #include "loader/tools/picture/picture.h"
@@ -144,7 +145,7 @@ static int read_mask(struct input_reader *r, const struct scan_file *file,
 	char *path;
 	int status;
 
-	if (asprintf(&path, "%s/%.*s.png", d->masks, (int)(dot - rel), rel) < 0)
+	if (text_print(&path, "%s/%.*s.png", d->masks, (int)(dot - rel), rel))
 		return input_refuse(error, -ENOMEM, "%s", strerror(ENOMEM));
 	status = input_read_file(path, memory, &value->size);
 	if (!status && value->size > MASK_MAX)

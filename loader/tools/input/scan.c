@@ -10,6 +10,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/base/util/name.h"
 #include "loader/tools/input/input.h"
 #include "loader/tools/picture/picture.h"
 
@@ -143,7 +144,7 @@ static int add_entry(struct scan_walk *w, size_t parent, int dir,
 				    strcmp(e->d_name, "..") != 0;
 		return 0;
 	}
-	if (asprintf(&path, "%s/%s", w->dirs[parent].path, e->d_name) < 0)
+	if (text_print(&path, "%s/%s", w->dirs[parent].path, e->d_name))
 		return out_of_memory(w->scan);
 	r = kind == ENTRY_IMAGE ? add_file(w, path) : add_dir(w, path, parent);
 	if (r)
