@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/base/util/log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -92,6 +93,12 @@ void log_info(struct log *log, const char *format, ...)
 	va_start(args, format);
 	emit(log, BETON_LOG_INFO, format, args);
 	va_end(args);
+}
+
+int log_no_memory(struct log *log, const char *path)
+{
+	log_error(log, "%s%sout of memory", path ? path : "", path ? ": " : "");
+	return -ENOMEM;
 }
 
 void log_to_stderr(void *arg, enum beton_log_level level, const char *message)

@@ -43,6 +43,10 @@ void log_warning(struct log *log, const char *format, ...)
 void log_info(struct log *log, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Logs that memory is short, for the file or object `path`, or without one if it
+   is NULL. Returns -ENOMEM. */
+int log_no_memory(struct log *log, const char *path);
+
 /* A beton_log_fn for programs: prints "ARG: message" to stderr, where `arg` is
    the program's name. */
 void log_to_stderr(void *arg, enum beton_log_level level, const char *message);

@@ -37,12 +37,6 @@ struct appender {
 	struct writer_value *values; /* of one sample, in the dataset's order */
 };
 
-static int out_of_memory(struct log *log)
-{
-	log_error(log, "out of memory");
-	return -ENOMEM;
-}
-
 /* --- fields -------------------------------------------------------------- */
 
 /* A type that does not exist has an empty form. */
@@ -135,7 +129,7 @@ static int unite_names(struct appender *a, const struct appender_setup *setup,
 	if (f->num_classes)
 		more = class_names_copy(f->classes, f->num_classes);
 	if (f->num_classes && !more)
-		return out_of_memory(a->log);
+		return log_no_memory(a->log, NULL);
 	t->names = steal(a->ds->format.fields[i].classes);
 	r = unite(a, t, f, more);
 	class_names_free(more);
@@ -157,7 +151,7 @@ static int open_existing(struct appender *a, const struct appender_setup *setup)
 	a->targets = calloc(a->num_fields, sizeof(*a->targets));
 	a->values = calloc(a->num_fields, sizeof(*a->values));
 	if (!a->targets || !a->values)
-		return out_of_memory(a->log);
+		return log_no_memory(a->log, NULL);
 	for (size_t i = 0; i < a->num_fields && !r; i++)
 		r = match_field(a, setup, i);
 	r = r ? r : refuse_extra(a, setup);
@@ -226,7 +220,7 @@ int appender_open(const struct appender_setup *setup, struct appender **out)
 	int r;
 
 	if (!a)
-		return out_of_memory(setup->log);
+		return log_no_memory(setup->log, NULL);
 	a->log = setup->log;
 	a->page_size = setup->page_size;
 	r = setup->exists ? open_existing(a, setup) : 0;

@@ -34,21 +34,13 @@ struct copy {
 	void *arg;
 };
 
-static int out_of_memory(const struct copy *c)
-{
-	log_error(c->log, "%s: out of memory", writer_path(c->writer));
-	return -ENOMEM;
-}
-
 int copy_open(struct writer *w, struct log *log, struct copy **out)
 {
 	struct copy *c = calloc(1, sizeof(*c));
 	size_t n;
 
-	if (!c) {
-		log_error(log, "%s: out of memory", writer_path(w));
-		return -ENOMEM;
-	}
+	if (!c)
+		return log_no_memory(log, writer_path(w));
 	c->writer = w;
 	c->log = log;
 	c->fields = writer_fields(w, &n);
@@ -120,7 +112,7 @@ int copy_from(struct copy *c, struct dataset *ds, const uint32_t *fields)
 		return r;
 	free(c->records);
 	c->records = malloc(BLOCK_MAX + ds->format.itemsize);
-	return c->records ? 0 : out_of_memory(c);
+	return c->records ? 0 : log_no_memory(c->log, writer_path(c->writer));
 }
 
 void copy_change_integers(struct copy *c, copy_integer_fn *change, void *arg)

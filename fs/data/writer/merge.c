@@ -45,12 +45,6 @@ struct merge {
 	const struct merge_part *part; /* whose samples are copied */
 };
 
-static int out_of_memory(const struct merge *m)
-{
-	log_error(m->log, "out of memory");
-	return -ENOMEM;
-}
-
 static const char *path_of(const struct merge_part *part)
 {
 	return dataset_path(part->ds);
@@ -137,7 +131,7 @@ static int take_fields(struct merge *m)
 		return r;
 	m->num_fields = n;
 	m->names = calloc(n, sizeof(*m->names));
-	return m->names ? 0 : out_of_memory(m);
+	return m->names ? 0 : log_no_memory(m->log, NULL);
 }
 
 /* --- class names --------------------------------------------------------- */
@@ -271,7 +265,7 @@ static int add_part(struct merge *m, const char *path, size_t files)
 	part->from = calloc(n, sizeof(*part->from));
 	part->maps = calloc(n, sizeof(*part->maps));
 	if (!part->from || !part->maps)
-		return out_of_memory(m);
+		return log_no_memory(m->log, NULL);
 	r = match_fields(m, part);
 	r = r ? r : add_all_names(m, part);
 	return r ? r : add_samples(m, part);
@@ -286,7 +280,7 @@ static int add_paths(struct merge *m, const struct paths *lists, size_t num)
 		files += lists[i].num;
 	m->parts = calloc(files + 1, sizeof(*m->parts));
 	if (!m->parts)
-		return out_of_memory(m);
+		return log_no_memory(m->log, NULL);
 	for (size_t i = 0; i < num && !r; i++) {
 		for (size_t k = 0; k < lists[i].num && !r; k++)
 			r = add_part(m, lists[i].at[k], files);
@@ -303,7 +297,7 @@ static int add_paths(struct merge *m, const struct paths *lists, size_t num)
 static int open_parts(struct merge *m, const char *const *paths, size_t num)
 {
 	struct paths *lists = calloc(num + 1, sizeof(*lists));
-	int r = lists ? 0 : out_of_memory(m);
+	int r = lists ? 0 : log_no_memory(m->log, NULL);
 
 	for (size_t i = 0; i < num && !r; i++)
 		r = paths_list(paths[i], m->log, &lists[i]);

@@ -151,10 +151,8 @@ static int put_away(const struct plain_file *f, char **away)
 
 	if (!has_sums(f))
 		return 0;
-	if (text_print(&to, "%s.old", f->side)) {
-		log_error(f->log, "%s: out of memory", f->side);
-		return -ENOMEM;
-	}
+	if (text_print(&to, "%s.old", f->side))
+		return log_no_memory(f->log, f->side);
 	if (!rename(f->side, to)) {
 		*away = to;
 		return 0;

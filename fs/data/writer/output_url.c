@@ -216,10 +216,8 @@ static int open_url(const struct output_setup *setup, struct output **out)
 	struct object *o = calloc(1, sizeof(*o));
 	int r;
 
-	if (!o) {
-		log_error(setup->log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!o)
+		return log_no_memory(setup->log, NULL);
 	o->output.ops = &output_url;
 	o->setup = *setup;
 	o->fd = -1;

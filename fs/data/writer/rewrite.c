@@ -31,12 +31,6 @@ static int report_value(const struct rewrite_sample *s, size_t i, int error)
 	return error;
 }
 
-static int out_of_memory(const struct dataset *ds)
-{
-	log_error(ds->log, "%s: out of memory", dataset_path(ds));
-	return -ENOMEM;
-}
-
 /* --- samples ------------------------------------------------------------- */
 
 bool rewrite_can_copy(const struct field *field)
@@ -58,7 +52,7 @@ int rewrite_fields(const struct dataset *ds, struct writer_field **out)
 		calloc(f->num_fields + 1, sizeof(*fields));
 
 	if (!fields)
-		return out_of_memory(ds);
+		return log_no_memory(ds->log, dataset_path(ds));
 	for (uint32_t i = 0; i < f->num_fields; i++) {
 		const struct field *from = &f->fields[i];
 
@@ -145,7 +139,7 @@ int rewrite_read(struct dataset *ds, uint64_t number,
 {
 	cleanup_free uint8_t *record = malloc(ds->format.itemsize + 1);
 	struct rewrite_sample *s = new_sample(ds, number);
-	int r = record && s ? 0 : out_of_memory(ds);
+	int r = record && s ? 0 : log_no_memory(ds->log, dataset_path(ds));
 
 	if (!r && number >= ds->format.samples) {
 		log_error(ds->log, "%s: has no sample %llu", dataset_path(ds),
@@ -262,10 +256,8 @@ static int submit_batch(struct rewrite_progress *p)
 	struct rewrite_batch *b = calloc(1, sizeof(*b));
 	int r = 0;
 
-	if (!b) {
-		log_error(p->run->log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!b)
+		return log_no_memory(p->run->log, NULL);
 	b->run = p->run;
 	while (!r && p->num_read < p->run->count &&
 	       b->num_samples < BATCH_SAMPLES && b->size < BATCH_SIZE)

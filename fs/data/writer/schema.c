@@ -82,10 +82,8 @@ static int append_names(struct schema_builder *b, const char *text,
 	struct schema *s = b->schema;
 	char *names = realloc(s->names, s->names_size + size);
 
-	if (!names) {
-		log_error(b->log, "%s: out of memory", b->path);
-		return -ENOMEM;
-	}
+	if (!names)
+		return log_no_memory(b->log, b->path);
 	memcpy(names + s->names_size, text, size);
 	s->names = names;
 	s->names_size += size;
@@ -107,10 +105,8 @@ static int add_names(struct schema_builder *b, const struct writer_field *field,
 				    "names of classes need integers");
 	at->num = field->num_classes;
 	text = class_names_join(field->classes, at->num, &at->size);
-	if (!text) {
-		log_error(b->log, "%s: out of memory", b->path);
-		return -ENOMEM;
-	}
+	if (!text)
+		return log_no_memory(b->log, b->path);
 	if (at->size > CLASS_NAMES_SIZE_MAX - s->names_size)
 		return refuse_field(b, field->name,
 				    "names of classes take over 1 MiB");
@@ -196,10 +192,8 @@ int schema_init(struct schema *s, const struct writer_field *fields,
 	s->descriptors_size = num_fields * FORMAT_DESCRIPTOR_SIZE;
 	s->descriptors = calloc(1, s->descriptors_size);
 	s->fields = calloc(num_fields, sizeof(*s->fields));
-	if (!s->descriptors || !s->fields) {
-		log_error(log, "%s: out of memory", path);
-		return -ENOMEM;
-	}
+	if (!s->descriptors || !s->fields)
+		return log_no_memory(log, path);
 	for (size_t i = 0; i < num_fields && !r; i++)
 		r = add_field(&b, &fields[i], i);
 	if (!r)

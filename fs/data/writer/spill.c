@@ -48,10 +48,8 @@ static int grow(struct spill *s)
 	size_t room = s->room ? 2 * s->room : ROOM_MIN;
 	void *more = realloc(s->bytes, room);
 
-	if (!more) {
-		log_error(s->log, "%s: out of memory", s->path);
-		return -ENOMEM;
-	}
+	if (!more)
+		return log_no_memory(s->log, s->path);
 	s->bytes = more;
 	s->room = room;
 	return 0;

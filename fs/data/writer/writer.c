@@ -67,8 +67,7 @@ static int refuse_field(const struct writer *w, const char *name,
 
 static int out_of_memory(const struct writer *w)
 {
-	log_error(w->log, "%s: out of memory", w->path ? w->path : "dataset");
-	return -ENOMEM;
+	return log_no_memory(w->log, w->path ? w->path : "dataset");
 }
 
 /* --- opening ------------------------------------------------------------- */
@@ -116,10 +115,8 @@ static int new_writer(const char *path, const struct writer_field *fields,
 	struct writer *w = calloc(1, sizeof(*w));
 	int r;
 
-	if (!w) {
-		log_error(log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!w)
+		return log_no_memory(log, NULL);
 	w->log = log;
 	w->page_size = page_size;
 	w->path = url_visible(path);

@@ -90,12 +90,6 @@ struct multipart {
 	unsigned num_senders;
 };
 
-static int out_of_memory(const struct multipart *u)
-{
-	log_error(u->log, "%s: out of memory", store_name(u->store));
-	return -ENOMEM;
-}
-
 /* --- opening and closing ------------------------------------------------- */
 
 static void make_token(char token[TOKEN_SIZE])
@@ -111,11 +105,8 @@ int multipart_open(const struct multipart_setup *setup, struct multipart **out)
 {
 	struct multipart *u = calloc(1, sizeof(*u));
 
-	if (!u) {
-		log_error(setup->log, "%s: out of memory",
-			  store_name(setup->store));
-		return -ENOMEM;
-	}
+	if (!u)
+		return log_no_memory(setup->log, store_name(setup->store));
 	u->store = setup->store;
 	u->log = setup->log;
 	u->poll = setup->poll;
@@ -143,7 +134,8 @@ int multipart_expect(struct multipart *u, bool is_new, const char *etag)
 	u->is_new = is_new;
 	free(u->etag);
 	u->etag = etag ? strdup(etag) : NULL;
-	return etag && !u->etag ? out_of_memory(u) : 0;
+	return etag && !u->etag ? log_no_memory(u->log, store_name(u->store))
+				: 0;
 }
 
 static void end_senders(struct multipart *u, int error)
@@ -251,7 +243,7 @@ static int keep_part(struct multipart *u, const struct multipart_job *job,
 		return -EPROTO;
 	}
 	if (!etag)
-		return out_of_memory(u);
+		return log_no_memory(u->log, store_name(u->store));
 	pthread_mutex_lock(&u->lock);
 	free(u->parts[job->number].etag);
 	u->parts[job->number] = (struct multipart_part){ etag, crc };
@@ -275,7 +267,7 @@ static int send_part(struct multipart *u, const struct multipart_job *job)
 	int error;
 
 	if (text_print(&query, "partNumber=%u&%s", job->number, u->id_query))
-		return out_of_memory(u);
+		return log_no_memory(u->log, store_name(u->store));
 	r.query = query;
 	if (checks) {
 		write_checksum(crc, sum);
@@ -451,7 +443,7 @@ static int append_some(struct multipart *u, const uint8_t *bytes, uint64_t size,
 	if (!u->bytes)
 		u->bytes = malloc(room);
 	if (!u->bytes)
-		return out_of_memory(u);
+		return log_no_memory(u->log, store_name(u->store));
 	*taken = take(u->bytes, u->filled, room, bytes, size);
 	u->filled += *taken;
 	return 0;
@@ -490,10 +482,10 @@ static int set_id(struct multipart *u, const struct store_request *r)
 		return -EPROTO;
 	}
 	if (url_encode(id, true, &encoded))
-		return out_of_memory(u);
+		return log_no_memory(u->log, store_name(u->store));
 	text_print(&u->id_query, "uploadId=%s", encoded);
 	u->id = u->id_query ? strdup(id) : NULL;
-	return u->id ? 0 : out_of_memory(u);
+	return u->id ? 0 : log_no_memory(u->log, store_name(u->store));
 }
 
 /* Begins a multipart upload unless there is one. */
@@ -669,7 +661,7 @@ static int complete(struct multipart *u, uint64_t size,
 	int error;
 
 	if (!list)
-		return out_of_memory(u);
+		return log_no_memory(u->log, store_name(u->store));
 	error = store_object(u, &r, size, result->etag);
 	/* The head has the ETag of the answer, if any. */
 	if (!error && r.text &&
@@ -767,7 +759,7 @@ int multipart_finish(struct multipart *u, int fd, uint64_t front,
 	if (!r && size) {
 		bytes = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 		if (bytes == MAP_FAILED)
-			return out_of_memory(u);
+			return log_no_memory(u->log, store_name(u->store));
 	}
 	r = r ? r : send_rest(u, bytes, size, result);
 	u->complete = !r;

@@ -124,10 +124,8 @@ int store_open(const char *url, const struct store_options *options,
 	struct store *s = calloc(1, sizeof(*s));
 	int r;
 
-	if (!s) {
-		log_error(log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!s)
+		return log_no_memory(log, NULL);
 	s->log = log;
 	s->retry_ms = o->retry_ms ? o->retry_ms : STORE_RETRY_MS;
 	r = open_url(s, url);

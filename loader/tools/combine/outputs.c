@@ -20,12 +20,6 @@ enum {
 
 static const char mark[] = "{}";
 
-static int out_of_memory(struct log *log)
-{
-	log_error(log, "out of memory");
-	return -ENOMEM;
-}
-
 void outputs_fini(struct outputs *o)
 {
 	for (size_t i = 0; i < o->num; i++) {
@@ -49,7 +43,7 @@ static int push_name(struct outputs *o, char *name, struct log *log)
 		more = realloc(o->names, (o->num + 1) * sizeof(*more));
 	if (!more) {
 		free(name);
-		return out_of_memory(log);
+		return log_no_memory(log, NULL);
 	}
 	o->names = more;
 	o->names[o->num++] = name;
@@ -89,7 +83,7 @@ int outputs_list(struct outputs *o, size_t num, const char *list,
 {
 	cleanup_free char *copy = strdup(list);
 	char *rest = copy;
-	int r = copy ? 0 : out_of_memory(log);
+	int r = copy ? 0 : log_no_memory(log, NULL);
 
 	for (char *name; !r && (name = strsep(&rest, ","));) {
 		if (!*name || strchr(name, '/') || strlen(name) > NAME_SIZE)
@@ -129,7 +123,7 @@ int outputs_add(struct outputs *o, const char *name, long long value,
 	size_t n;
 
 	if (!escaped)
-		return out_of_memory(log);
+		return log_no_memory(log, NULL);
 	name_escape(name, escaped);
 	n = strlen(escaped);
 	cut(escaped);
@@ -175,12 +169,12 @@ int outputs_place(struct outputs *o, const char *target, struct log *log)
 	}
 	o->paths = calloc(o->num + 1, sizeof(*o->paths));
 	if (!r && !o->paths)
-		r = out_of_memory(log);
+		r = log_no_memory(log, NULL);
 	for (size_t i = 0; i < o->num && !r; i++) {
 		if (text_print(&o->paths[i], "%.*s%s%s%s", head, target,
 			       at || target[head - 1] == '/' ? "" : "/",
 			       o->names[i], tail))
-			r = out_of_memory(log);
+			r = log_no_memory(log, NULL);
 	}
 	return r;
 }

@@ -8,17 +8,11 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/rng.h"
 
-static int out_of_memory(const struct dataset *ds)
-{
-	log_error(ds->log, "%s: out of memory", dataset_path(ds));
-	return -ENOMEM;
-}
-
 static int open_group(struct dataset *ds, uint32_t field, struct group **out)
 {
 	int r = group_open(ds, field, out);
 
-	return r == -ENOMEM ? out_of_memory(ds) : r;
+	return r == -ENOMEM ? log_no_memory(ds->log, dataset_path(ds)) : r;
 }
 
 static int allocate_starts(const struct dataset *ds, size_t num,
@@ -26,7 +20,7 @@ static int allocate_starts(const struct dataset *ds, size_t num,
 {
 	p->num = num;
 	p->starts = calloc(num + 1, sizeof(*p->starts));
-	return p->starts ? 0 : out_of_memory(ds);
+	return p->starts ? 0 : log_no_memory(ds->log, dataset_path(ds));
 }
 
 void partition_fini(struct partition *p)
@@ -154,7 +148,7 @@ static int list_parts(const struct dataset *ds, const struct partition_draw *d,
 
 	out->samples = calloc(n + 1, sizeof(*out->samples));
 	if (!next || !out->samples)
-		return out_of_memory(ds);
+		return log_no_memory(ds->log, dataset_path(ds));
 	for (size_t k = 0; k < out->num; k++) {
 		if (!d->counts[k]) {
 			log_error(ds->log,
@@ -179,7 +173,7 @@ static int draw_parts(struct dataset *ds, struct partition_draw *d,
 
 	d->part_of = calloc(ds->format.samples + 1, sizeof(*d->part_of));
 	if (!r && !d->part_of)
-		r = out_of_memory(ds);
+		r = log_no_memory(ds->log, dataset_path(ds));
 	for (size_t k = 0; k < d->shares->num; k++)
 		d->ends[k] = sum += d->shares->shares[k];
 	r = r ? r : divide_all(ds, d);

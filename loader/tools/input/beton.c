@@ -216,10 +216,8 @@ static int unite_names(struct beton_part *first, struct beton_part *part)
 	int r = 0;
 
 	part->maps = calloc(n, sizeof(*part->maps));
-	if (!part->maps) {
-		log_error(part->ds->log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!part->maps)
+		return log_no_memory(part->ds->log, NULL);
 	for (uint32_t i = 0; i < n && !r; i++) {
 		r = class_names_unite(&all[i].classes, more[i].classes,
 				      &part->maps[i], dataset_path(first->ds),
@@ -240,10 +238,8 @@ static int open_parts(struct beton *b, const struct input_path *paths,
 	int r = 0;
 
 	b->parts = calloc(num_paths, sizeof(*b->parts));
-	if (!b->parts) {
-		log_error(b->input.log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!b->parts)
+		return log_no_memory(b->input.log, NULL);
 	for (size_t i = 0; i < num_paths && !r; i++) {
 		struct beton_part *part = &b->parts[i];
 

@@ -96,10 +96,8 @@ int input_open(char *const *sources, size_t num_sources,
 	const struct input_kind *kind = NULL;
 	int r = 0;
 
-	if (!paths) {
-		log_error(setup->log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!paths)
+		return log_no_memory(setup->log, NULL);
 	setup->paths = paths;
 	setup->num_paths = num_sources;
 	for (size_t i = 0; i < num_sources && !r; i++)

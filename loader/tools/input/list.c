@@ -96,10 +96,8 @@ static int find_paths(struct list *l)
 		return -ENODATA;
 	}
 	l->offsets = calloc(l->input.num_samples, sizeof(*l->offsets));
-	if (!l->offsets || !input_add_field(&l->input, "image", INPUT_IMAGE)) {
-		log_error(l->input.log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!l->offsets || !input_add_field(&l->input, "image", INPUT_IMAGE))
+		return log_no_memory(l->input.log, NULL);
 	split(l->text, size, end, l->offsets);
 	return 0;
 }

@@ -137,10 +137,8 @@ static int reserve_row(struct manifest *m)
 	m->rows = rows ? rows : m->rows;
 	lines = reallocarray(m->lines, room / LINES_STEP, sizeof(*lines));
 	m->lines = lines ? lines : m->lines;
-	if (!rows || !lines) {
-		log_error(m->input.log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!rows || !lines)
+		return log_no_memory(m->input.log, NULL);
 	m->room = room;
 	return 0;
 }
@@ -435,10 +433,8 @@ static int reserve_parts(struct manifest *m, const struct input_path *paths,
 		if (!m->bases[i])
 			r = -ENOMEM;
 	}
-	if (r || !m->ends || !m->bases || !m->columns) {
-		log_error(m->input.log, "out of memory");
-		return -ENOMEM;
-	}
+	if (r || !m->ends || !m->bases || !m->columns)
+		return log_no_memory(m->input.log, NULL);
 	return 0;
 }
 

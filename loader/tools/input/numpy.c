@@ -448,10 +448,8 @@ static int open_files(struct numpy *n, const struct input_path *paths,
 
 	n->path = strdup(paths[0].path);
 	n->files = calloc(num_paths, sizeof(*n->files));
-	if (!n->path || !n->files) {
-		log_error(n->input.log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!n->path || !n->files)
+		return log_no_memory(n->input.log, NULL);
 	for (size_t i = 0; i < num_paths && !r; i++) {
 		r = part_open(paths[i].path, n->input.log, &n->files[i]);
 		if (r)

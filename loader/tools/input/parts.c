@@ -17,8 +17,7 @@ int parts_init(struct parts *parts, const struct input_path *paths, size_t num,
 	}
 	if (parts->num == num)
 		return 0;
-	log_error(log, "out of memory");
-	return -ENOMEM;
+	return log_no_memory(log, NULL);
 }
 
 void parts_fini(struct parts *parts)

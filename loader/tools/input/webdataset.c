@@ -225,10 +225,8 @@ static int add_fields(struct webdataset_scan *s)
 
 	s->w->extensions = calloc(s->num_members, EXTENSION_SIZE);
 	s->seen = calloc(s->num_members, sizeof(*s->seen));
-	if (!s->w->extensions || !s->seen) {
-		log_error(s->w->input.log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!s->w->extensions || !s->seen)
+		return log_no_memory(s->w->input.log, NULL);
 	for (size_t i = 0; i < s->num_members; i++)
 		images += is_plain_image(s->members[i].extension);
 	for (size_t i = 0; i < s->num_members && !r; i++)
@@ -275,10 +273,8 @@ static int reserve_sample(struct webdataset *w)
 		return 0;
 	room = max_u64(room, need);
 	more = reallocarray(w->values, room, sizeof(*w->values));
-	if (!more) {
-		log_error(w->input.log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!more)
+		return log_no_memory(w->input.log, NULL);
 	w->values = more;
 	w->room = room;
 	return 0;

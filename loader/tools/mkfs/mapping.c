@@ -224,12 +224,6 @@ struct mapping_builder {
 	struct log *log;
 };
 
-static int out_of_memory(struct log *log)
-{
-	log_error(log, "out of memory");
-	return -ENOMEM;
-}
-
 static int refuse_type(const struct mapping_builder *b,
 		       const struct input_field *f, const char *type)
 {
@@ -383,7 +377,7 @@ static int add_fields(const struct mapping_builder *b, const char *fields)
 		return r;
 	}
 	if (!copy)
-		return out_of_memory(b->log);
+		return log_no_memory(b->log, NULL);
 	while (!r && (text = strsep(&rest, ","))) {
 		if (b->mapping->num_fields == INPUT_FIELDS_MAX) {
 			log_error(b->log, "--fields: over %d fields",
@@ -476,9 +470,10 @@ int mapping_open(struct input *in, const char *fields, struct log *log,
 	int r;
 
 	if (!mapping)
-		return out_of_memory(log);
+		return log_no_memory(log, NULL);
 	mapping->input = in;
-	r = allocate(mapping) ? out_of_memory(log) : add_fields(&b, fields);
+	r = allocate(mapping) ? log_no_memory(log, NULL)
+			      : add_fields(&b, fields);
 	r = r ? r : find_classes(&b);
 	for (size_t i = 0; i < mapping->num_fields && !r; i++)
 		set_written(&b, i);

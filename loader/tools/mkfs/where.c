@@ -87,10 +87,8 @@ static int take_text(struct where_parser *p, const char *marks, char **out,
 	skip_blanks(p);
 	quoted = *is_quoted = *p->at == '"';
 	to = *out = malloc(strlen(p->at) + 1);
-	if (!to) {
-		log_error(p->log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!to)
+		return log_no_memory(p->log, NULL);
 	p->at += quoted;
 	while (*p->at && (quoted ? *p->at != '"' : !strchr(marks, *p->at))) {
 		if (quoted && *p->at == '\\' && p->at[1])
@@ -237,10 +235,8 @@ static int take_operand(struct where_parser *p, struct clause *c)
 				  sizeof(*c->operands));
 	int r;
 
-	if (!more) {
-		log_error(p->log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!more)
+		return log_no_memory(p->log, NULL);
 	c->operands = more;
 	o = &c->operands[c->num_operands++];
 	*o = (struct operand){ 0 };
@@ -269,10 +265,8 @@ static int take_clauses(struct where_parser *p, struct where *w)
 		void *more = reallocarray(w->clauses, w->num_clauses + 1,
 					  sizeof(*w->clauses));
 
-		if (!more) {
-			log_error(p->log, "out of memory");
-			return -ENOMEM;
-		}
+		if (!more)
+			return log_no_memory(p->log, NULL);
 		w->clauses = more;
 		w->clauses[w->num_clauses] = (struct clause){ 0 };
 		r = take_clause(p, &w->clauses[w->num_clauses++]);
@@ -287,10 +281,8 @@ int where_parse(const char *text, const struct input *in, struct log *log,
 	struct where *w = calloc(1, sizeof(*w));
 	int r;
 
-	if (!w) {
-		log_error(log, "out of memory");
-		return -ENOMEM;
-	}
+	if (!w)
+		return log_no_memory(log, NULL);
 	r = take_clauses(&p, w);
 	if (r)
 		where_free(w);

@@ -48,10 +48,8 @@ static int write_file(struct writing *w, const char *path, struct log *log,
 				(cookie_io_functions_t){ .write = write_on });
 	int r;
 
-	if (!out) {
-		log_error(log, "%s: out of memory", path);
-		return -ENOMEM;
-	}
+	if (!out)
+		return log_no_memory(log, path);
 	r = write(out, arg);
 	fclose(out);
 	return r ? r : w->error;

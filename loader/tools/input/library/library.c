@@ -56,12 +56,6 @@ static struct library *of(const struct input *in)
 	return (struct library *)in;
 }
 
-static int out_of_memory(const struct library *l)
-{
-	log_error(l->input.log, "out of memory");
-	return -ENOMEM;
-}
-
 /* --- opening ------------------------------------------------------------- */
 
 /* Python reads what no other kind does. */
@@ -156,7 +150,7 @@ static int start(struct library *l, const struct input_setup *setup)
 
 	l->path = strdup(setup->paths[0].path);
 	if (!paths || !l->path)
-		return out_of_memory(l);
+		return log_no_memory(l->input.log, NULL);
 	for (size_t i = 0; i < setup->num_paths; i++)
 		paths[i] = setup->paths[i].path;
 	print_need(&setup->paths[0], need);
@@ -252,7 +246,7 @@ static int take_order(struct library *l, const struct input_order *order,
 		return 0;
 	r->ids = calloc(r->count, sizeof(*r->ids));
 	if (!r->ids)
-		return out_of_memory(l);
+		return log_no_memory(l->input.log, NULL);
 	for (i = 0; i < r->count; i++)
 		r->ids[i] = order->at(order->arg, i);
 	*ascends = sort_ids(r);
@@ -278,14 +272,15 @@ static int open_pass(struct library *l, const bool *wanted)
 
 	r->column_of = calloc(in->num_fields + 1, sizeof(*r->column_of));
 	if (!columns || !r->column_of)
-		return out_of_memory(l);
+		return log_no_memory(l->input.log, NULL);
 	for (size_t i = 0; i < in->num_fields; i++) {
 		if (!wanted[i])
 			continue;
 		r->column_of[i] = (uint32_t)setup.num_columns;
 		columns[setup.num_columns++] = in->fields[i].index;
 	}
-	return pass_open(&setup, &r->pass) ? out_of_memory(l) : 0;
+	return pass_open(&setup, &r->pass) ? log_no_memory(l->input.log, NULL)
+					   : 0;
 }
 
 static size_t count_wanted(const struct input *in, const bool *wanted)

@@ -113,8 +113,7 @@ int schema_add_field(const json_t *d, struct input *in)
 		return refuse(in);
 	if (!read_classes(d, f))
 		return 0;
-	log_error(in->log, "out of memory");
-	return -ENOMEM;
+	return log_no_memory(in->log, NULL);
 }
 
 int schema_read(const json_t *d, struct input *in)

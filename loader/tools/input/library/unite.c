@@ -24,12 +24,6 @@ struct pair {
 	const json_t *forms, *first_forms;
 };
 
-static int out_of_memory(const struct input *in)
-{
-	log_error(in->log, "out of memory");
-	return -ENOMEM;
-}
-
 void unite_close(struct unite *u)
 {
 	if (!u)
@@ -182,7 +176,7 @@ static int set_names(const struct unite *u, struct input *in)
 			continue;
 		names = calloc(all->num, sizeof(*names));
 		if (!names)
-			return out_of_memory(in);
+			return log_no_memory(in->log, NULL);
 		memcpy(names, all->names, all->num * sizeof(*names));
 		free((void *)f->classes);
 		f->classes = names;
@@ -202,13 +196,13 @@ int unite_open(const json_t *description, struct input *in, struct unite **out)
 		return 0;
 	u = calloc(1, sizeof(*u));
 	if (!u)
-		return out_of_memory(in);
+		return log_no_memory(in->log, NULL);
 	u->num_parts = json_array_size(forms);
 	u->num_fields = in->num_fields;
 	u->names = calloc(u->num_fields + 1, sizeof(*u->names));
 	u->maps = calloc(u->num_parts * u->num_fields + 1, sizeof(*u->maps));
 	r = u->names && u->maps ? add_parts(u, description, in)
-				: out_of_memory(in);
+				: log_no_memory(in->log, NULL);
 	r = r ? r : set_names(u, in);
 	if (r)
 		unite_close(u);
