@@ -7,91 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/base/metrics/openmetrics.h"
-#include "fs/base/order/spec_text.h"
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/base/util/clock.h"
-#include "fs/base/util/name.h"
-#include "fs/source/local/net_stats.h"
-#include "fs/source/object/disk.h"
 
-enum {
-	STREAMS_MAX = 64, /* as many as a plan has */
-	KEY_SIZE = 32,
-};
-
-#define NS_PER_S UINT64_C(1000000000)
-
-struct stream_facts {
-	char *dataset; /* owned */
-	char spec[SPEC_TEXT_MAX];
-	struct plan_reader reader;
-	uint64_t idle_s;
-	double amplification;
-};
-
-/* A dataset behind a URL. */
-struct network_facts {
-	char *dataset; /* owned */
-	uint64_t rate, in_flight, waiting, depth, requests, connections,
-		retries, stalls, hedges, hedge_bytes, throttled, wire_bytes,
-		payload_bytes, failures, is_out;
-	double latency, p50, p99; /* seconds */
-	struct disk_stats tier;	  /* zeros: there is none */
-};
-
-struct way_facts {
-	const char *name;
-	struct jobs_count count;
-};
-
-struct rank_facts {
-	struct jobs_rank report;
-	/* Computed from the last report of the loaders. */
-	double samples_per_s;
-	double wait_share;
-	double queue_fill;
-};
-
-/* The ranks of jobs, in the order of the jobs. */
-struct ranks {
-	struct rank_facts *list; /* owned */
-	size_t n;
-};
-
-struct stage_facts {
-	const char *name;
-	struct counters_sum sum;
-	struct metric_times times;
-	double p50, p90, p99; /* seconds */
-};
-
-enum { STAGES = ENGINE_STAGES + 1 };
-
-/* All figures of one report, read at one time. */
-struct stats_facts {
-	bool is_whole; /* of the whole mount; otherwise the engine's are 0 */
-	uint64_t one;
-	const char *mode; /* of the cache */
-	uint64_t uptime_s;
-	double amplification;
-	struct engine_stats engine;
-	struct budget_stats budget;
-	uint64_t budget_used;
-	uint64_t rings, ring_answered, ring_passed_on;
-	const char *rings_why; /* there are none; "": there are */
-	struct stage_facts stages[STAGES];
-	size_t num_stages;
-	struct way_facts ways[JOBS_WAYS];
-	struct stream_facts streams[STREAMS_MAX];
-	size_t num_streams;
-	struct network_facts *networks; /* owned */
-	size_t num_networks;
-	struct jobs_entry jobs[JOBS_MAX];
-	size_t num_jobs;
-	struct ranks ranks;
-};
+enum { KEY_SIZE = 32 };
 
 /* --- the figures --- */
 
@@ -355,270 +274,6 @@ static const struct metric of_rank[] = {
 };
 #undef OF
 
-static const char *const way_names[JOBS_WAYS] = {
-	[JOBS_PAGE_CACHE] = "page_cache",
-	[JOBS_DIRECT] = "direct",
-	[JOBS_ZEROCOPY] = "zero_copy",
-};
-
-/* Bytes pass through the stages in this order. */
-static const char *const stage_names[STAGES] = {
-	[ENGINE_SOURCE] = "source",
-	[ENGINE_CACHE] = "cache",
-	[ENGINE_COLLATION] = "collation",
-	[ENGINE_STAGES] = "delivery",
-};
-
-/* --- reading the figures --- */
-
-time_t stats_now(void)
-{
-	return clock_coarse_ms() / 1000;
-}
-
-/* Returns a name, escaped if it is not UTF-8, because both formats require
-   UTF-8. The caller frees it; NULL: no memory. */
-static char *utf8_of(const char *name)
-{
-	json_t *utf8 = json_string(name);
-	char *out = malloc(NAME_ESCAPED * strlen(name) + 2);
-
-	if (out && utf8)
-		strcpy(out, name);
-	else if (out)
-		name_escape(name, out);
-	json_decref(utf8);
-	return out;
-}
-
-static double ratio(uint64_t a, uint64_t b)
-{
-	return b ? (double)a / (double)b : 0;
-}
-
-static void facts_free(struct stats_facts *f)
-{
-	for (size_t i = 0; i < STREAMS_MAX; i++)
-		free(f->streams[i].dataset);
-	for (size_t i = 0; i < f->num_networks; i++)
-		free(f->networks[i].dataset);
-	free(f->networks);
-	free(f->ranks.list);
-	free(f);
-}
-
-static int look_at_streams(const struct stats *stats,
-			   const struct stats_subject *subject,
-			   struct stats_facts *f)
-{
-	cleanup_free struct plan_reader *readers =
-		calloc(STREAMS_MAX, sizeof(*readers));
-	size_t n;
-
-	if (!readers)
-		return -ENOMEM;
-	n = min_u64(STREAMS_MAX,
-		    engine_readers(stats->engine, readers, STREAMS_MAX));
-	for (size_t i = 0; i < n; i++) {
-		struct stream_facts *s = &f->streams[f->num_streams];
-
-		if (subject->number && readers[i].ds != subject->ds)
-			continue;
-		f->num_streams++;
-		s->reader = readers[i];
-		s->idle_s = readers[i].idle_ns / NS_PER_S;
-		s->amplification = ratio(s->reader.counts.read_bytes,
-					 s->reader.counts.delivered_bytes);
-		s->dataset =
-			utf8_of(stats->directory_of(stats->arg, readers[i].ds));
-		if (!s->dataset)
-			return -ENOMEM;
-		spec_canonical(&readers[i].spec, s->spec);
-	}
-	return 0;
-}
-
-static void describe_network(struct network_facts *to, const struct dataset *ds,
-			     const struct source_net_stats *s)
-{
-	*to = (struct network_facts){
-		.rate = s->rate,
-		.latency = 1e-9 * (double)s->latency_ns,
-		.p50 = 1e-9 * (double)s->latency_p50_ns,
-		.p99 = 1e-9 * (double)s->latency_p99_ns,
-		.in_flight = s->in_flight,
-		.waiting = s->waiting,
-		.depth = s->depth,
-		.requests = s->requests,
-		.connections = s->connections,
-		.retries = s->retries,
-		.stalls = s->stalls,
-		.hedges = s->hedges,
-		.hedge_bytes = s->hedge_bytes,
-		.throttled = s->throttled,
-		.wire_bytes = s->wire_bytes,
-		.payload_bytes = s->payload_bytes,
-		.failures = s->failures,
-		.is_out = s->is_out,
-	};
-	dataset_tier_stats(ds, &to->tier);
-}
-
-static int look_at_networks(const struct stats *stats,
-			    const struct stats_subject *subject,
-			    struct stats_facts *f)
-{
-	struct source_net_stats s;
-	struct network_facts *to;
-	size_t n;
-	struct dataset *const *datasets = engine_datasets(stats->engine, &n);
-
-	f->networks = calloc(n + 1, sizeof(*f->networks));
-	if (!f->networks)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		if ((subject->number && datasets[i] != subject->ds) ||
-		    !source_net_stats(datasets[i]->source, &s))
-			continue;
-		to = &f->networks[f->num_networks++];
-		describe_network(to, datasets[i], &s);
-		to->dataset =
-			utf8_of(stats->directory_of(stats->arg, datasets[i]));
-		if (!to->dataset)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-/* Reads one job by its number; 0: all jobs. */
-static int look_at_ranks(const struct stats *stats,
-			 const struct stats_subject *subject, uint64_t number,
-			 struct ranks *out)
-{
-	cleanup_free struct jobs_rank *report =
-		calloc(JOBS_RANKS_MAX, sizeof(*report));
-
-	out->list = calloc(JOBS_RANKS_MAX, sizeof(*out->list));
-	if (!report || !out->list)
-		return -ENOMEM;
-	out->n = jobs_ranks(stats->jobs, subject->number, number, report,
-			    JOBS_RANKS_MAX);
-	for (size_t i = 0; i < out->n; i++) {
-		const uint64_t *last = report[i].last.n;
-
-		out->list[i] = (struct rank_facts){
-			.report = report[i],
-			.samples_per_s = 1e9 * ratio(last[FIGURE_SAMPLES],
-						     last[FIGURE_OPEN_NS]),
-			.wait_share = ratio(last[FIGURE_WAIT_NS],
-					    last[FIGURE_WAIT_NS] +
-						    last[FIGURE_TRAINER_NS]),
-			.queue_fill = ratio(last[FIGURE_QUEUE_READY],
-					    last[FIGURE_QUEUE_CAPACITY]),
-		};
-	}
-	return 0;
-}
-
-static double seconds(const struct counters_sum *sum, double share)
-{
-	return 1e-9 * (double)histogram_quantile(sum->times, share);
-}
-
-static void describe_stage(struct stage_facts *s, size_t stage)
-{
-	s->name = stage_names[stage];
-	s->p50 = seconds(&s->sum, 0.5);
-	s->p90 = seconds(&s->sum, 0.9);
-	s->p99 = seconds(&s->sum, 0.99);
-	/* The duration of an item is time at work or a wait. */
-	s->times.sum_ns = s->sum.busy_ns + s->sum.input_wait_ns;
-	memcpy(s->times.counts, s->sum.times, sizeof(s->sum.times));
-}
-
-static void look_at_stages(const struct stats *stats,
-			   const struct stats_subject *subject,
-			   struct stats_facts *f)
-{
-	struct stage_facts *s = f->stages;
-
-	for (size_t i = 0; i < STAGES; i++) {
-		if (i == ENGINE_STAGES)
-			jobs_delivery(stats->jobs, subject->number, &s->sum);
-		else if (f->is_whole)
-			s->sum = f->engine.stages[i];
-		else if (i == ENGINE_SOURCE)
-			counters_sum(&s->sum,
-				     source_reads(subject->ds->source));
-		else
-			continue;
-		describe_stage(s++, i);
-	}
-	f->num_stages = (size_t)(s - f->stages);
-}
-
-/* Figures that are counted for all datasets together. */
-static void look_at_engine(const struct stats *stats, struct stats_facts *f)
-{
-	engine_stats(stats->engine, &f->engine);
-	f->amplification = ratio(f->engine.cache.read_bytes,
-				 f->engine.cache.delivered_bytes);
-	engine_budget_stats(stats->engine, &f->budget);
-	for (size_t i = 0; i < BUDGET_USES; i++)
-		f->budget_used += f->budget.used[i];
-}
-
-static void look_at_rings(const struct stats *stats, struct stats_facts *f)
-{
-	const char *why;
-
-	f->rings_why = "";
-	if (!stats->rings)
-		return;
-	f->rings = atomic_load(&stats->rings->queues);
-	f->ring_answered = atomic_load(&stats->rings->answered);
-	f->ring_passed_on = atomic_load(&stats->rings->passed_on);
-	why = atomic_load(&stats->rings->why_not);
-	f->rings_why = why ? why : "";
-}
-
-static int look(const struct stats *stats, const struct stats_subject *subject,
-		struct stats_facts **out)
-{
-	struct stats_facts *f = calloc(1, sizeof(*f));
-	struct jobs_count ways[JOBS_WAYS];
-	int r;
-
-	if (!f)
-		return -ENOMEM;
-	f->is_whole = !subject->number;
-	f->one = 1;
-	f->mode = cache_mode_name(engine_choice(stats->engine)->mode);
-	f->uptime_s = (uint64_t)(stats_now() - stats->started);
-	/* Read parts before their totals, so that no part is larger than its
-	   total. */
-	r = look_at_streams(stats, subject, f);
-	if (!r)
-		r = look_at_networks(stats, subject, f);
-	if (!r)
-		r = look_at_ranks(stats, subject, 0, &f->ranks);
-	f->num_jobs =
-		jobs_list(stats->jobs, subject->number, 0, f->jobs, JOBS_MAX);
-	if (f->is_whole) {
-		look_at_engine(stats, f);
-		look_at_rings(stats, f);
-	}
-	look_at_stages(stats, subject, f);
-	jobs_delivered(stats->jobs, subject->number, ways);
-	for (int i = 0; i < JOBS_WAYS; i++)
-		f->ways[i] = (struct way_facts){ way_names[i], ways[i] };
-	if (r)
-		facts_free(f);
-	else
-		*out = f;
-	return r;
-}
-
 /* --- JSON --- */
 
 /* Returns the object at a path, or NULL; the last part of the path is the
@@ -720,7 +375,7 @@ static json_t *json_of_networks(const struct stats_facts *f)
 	return all;
 }
 
-static json_t *json_of_ranks(const struct ranks *ranks, const char *job)
+static json_t *json_of_ranks(const struct stats_ranks *ranks, const char *job)
 {
 	json_t *all = json_array();
 
@@ -733,7 +388,7 @@ static json_t *json_of_ranks(const struct ranks *ranks, const char *job)
 	return all;
 }
 
-static json_t *json_of_job(const struct ranks *ranks,
+static json_t *json_of_job(const struct stats_ranks *ranks,
 			   const struct jobs_entry *job)
 {
 	json_t *o = with(json_pack("{s:s}", "name", job->name), of_job,
@@ -767,7 +422,7 @@ int stats_json(const struct stats *stats, const struct stats_subject *subject,
 {
 	struct stats_facts *f;
 	json_t *o;
-	int r = look(stats, subject, &f);
+	int r = stats_facts_read(stats, subject, &f);
 
 	if (r)
 		return r;
@@ -783,7 +438,7 @@ int stats_json(const struct stats *stats, const struct stats_subject *subject,
 	    json_object_set_new(o, "streams", json_of_streams(f)) ||
 	    json_object_set_new(o, "network", json_of_networks(f)) ||
 	    json_object_set_new(o, "jobs", json_of_jobs(f));
-	facts_free(f);
+	stats_facts_free(f);
 	if (r) {
 		json_decref(o);
 		return -ENOMEM;
@@ -794,14 +449,14 @@ int stats_json(const struct stats *stats, const struct stats_subject *subject,
 int stats_job(const struct stats *stats, const struct stats_subject *subject,
 	      uint64_t number, char **out)
 {
-	struct ranks ranks = { .n = 0 };
+	struct stats_ranks ranks = { .n = 0 };
 	struct jobs_entry job;
 	int r;
 
 	if (!jobs_list(stats->jobs, subject->number, number, &job, 1) ||
 	    job.number != number)
 		return -ESTALE;
-	r = look_at_ranks(stats, subject, number, &ranks);
+	r = stats_ranks_read(stats, subject, number, &ranks);
 	if (!r)
 		r = text_of(json_of_job(&ranks, &job), out);
 	free(ranks.list);
@@ -879,8 +534,7 @@ static void add_stream(struct stream_facts *to, const struct stream_facts *from)
 			*(uint64_t *)((char *)to + of_stream[i].at) +=
 				metric_count(&of_stream[i], from);
 	}
-	to->amplification = ratio(to->reader.counts.read_bytes,
-				  to->reader.counts.delivered_bytes);
+	stream_facts_update(to);
 }
 
 /* Readers of one sampling spec have the same labels, for example after a
@@ -935,12 +589,12 @@ static void put_all(FILE *out, const struct stats_facts *f,
 int stats_metrics(const struct stats *stats,
 		  const struct stats_subject *subject, char **out)
 {
-	cleanup_free char *mountpoint = utf8_of(stats->mountpoint);
+	cleanup_free char *mountpoint = stats_utf8(stats->mountpoint);
 	char *text = NULL;
 	struct stats_facts *f;
 	size_t size;
 	FILE *file;
-	int r = mountpoint ? look(stats, subject, &f) : -ENOMEM;
+	int r = mountpoint ? stats_facts_read(stats, subject, &f) : -ENOMEM;
 
 	if (r)
 		return r;
@@ -948,7 +602,7 @@ int stats_metrics(const struct stats *stats,
 	file = open_memstream(&text, &size);
 	if (file)
 		put_all(file, f, mountpoint);
-	facts_free(f);
+	stats_facts_free(f);
 	if (!file || fclose(file)) {
 		free(text);
 		return -ENOMEM;

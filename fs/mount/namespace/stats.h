@@ -9,30 +9,7 @@
 #ifndef FS_MOUNT_NAMESPACE_STATS_H
 #define FS_MOUNT_NAMESPACE_STATS_H
 
-#include "fs/base/metrics/jobs.h"
-#include "fs/base/metrics/rings_count.h"
-#include "fs/data/engine/engine.h"
-
-/* The sources of the figures; all outlive the statistics. */
-struct stats {
-	struct engine *engine;
-	struct jobs *jobs;
-	const struct rings_count *rings; /* NULL: none */
-	const char *mountpoint;
-	time_t started; /* stats_now() at the mount */
-	/* The name of a dataset's directory; empty: there is only one. */
-	const char *(*directory_of)(const void *arg, const struct dataset *ds);
-	const void *arg;
-};
-
-/* Seconds of the monotonic clock. */
-time_t stats_now(void);
-
-/* The subject of a report. Number 0 is the whole mount. */
-struct stats_subject {
-	uint32_t number;
-	const struct dataset *ds; /* of another number */
-};
+#include "fs/mount/namespace/stats_facts.h"
 
 int stats_json(const struct stats *stats, const struct stats_subject *subject,
 	       char **out);
