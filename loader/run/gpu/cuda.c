@@ -13,13 +13,11 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
-#include "fs/base/util/library.h"
 #include "fs/base/util/log.h"
+#include "loader/run/gpu/driver.h"
 
 /* Constants of the driver's ABI. */
 enum {
-	CODE_OUT_OF_MEMORY = 2,
-	CODE_NOT_READY = 600,
 	HOST_ALLOC_PORTABLE = 1,
 	STREAM_NON_BLOCKING = 1,
 	CAPTURE_MODE_RELAXED = 2,
@@ -33,123 +31,12 @@ enum {
 	ATTRIBUTE_HOST_PAGE_TABLES = 100,
 };
 
-/* cuDevicePrimaryCtxRelease_v2 is the newest name that is used. */
-enum { OLDEST_DRIVER = 11000 };
-
-/* The driver's functions. A CUresult and a CUdevice are an int, a CUdeviceptr
-   is a uint64_t, all else are pointers. */
-struct driver {
-	int (*init)(unsigned flags);
-	int (*driver_version)(int *version);
-	int (*error_name)(int code, const char **text);
-	int (*error_string)(int code, const char **text);
-	int (*device_count)(int *count);
-	int (*device_get)(int *device, int ordinal);
-	int (*device_name)(char *name, int size, int device);
-	int (*device_attribute)(int *value, int attribute, int device);
-	int (*device_memory)(size_t *bytes, int device);
-	int (*device_pci)(char *id, int size, int device);
-	int (*context_retain)(void **context, int device);
-	int (*context_release)(int device);
-	int (*context_push)(void *context);
-	int (*context_pop)(void **context);
-	int (*context_synchronize)(void);
-	int (*exchange_mode)(int *mode);
-	int (*host_alloc)(void **memory, size_t size, unsigned flags);
-	int (*host_free)(void *memory);
-	int (*device_alloc)(uint64_t *address, size_t size);
-	int (*device_free)(uint64_t address);
-	int (*stream_create)(struct cuda_stream **stream, unsigned flags);
-	int (*stream_destroy)(struct cuda_stream *stream);
-	int (*stream_synchronize)(struct cuda_stream *stream);
-	int (*stream_wait_event)(struct cuda_stream *stream,
-				 struct cuda_event *event, unsigned flags);
-	int (*event_create)(struct cuda_event **event, unsigned flags);
-	int (*event_destroy)(struct cuda_event *event);
-	int (*event_record)(struct cuda_event *event,
-			    struct cuda_stream *stream);
-	int (*event_query)(struct cuda_event *event);
-	int (*event_synchronize)(struct cuda_event *event);
-	int (*copy_to_device)(uint64_t to, const void *from, size_t size,
-			      struct cuda_stream *stream);
-	int (*copy_to_host)(void *to, uint64_t from, size_t size,
-			    struct cuda_stream *stream);
-	int (*module_load)(struct cuda_module **module, const void *image,
-			   unsigned num_options, int *options, void **values);
-	int (*module_unload)(struct cuda_module *module);
-	int (*module_kernel)(struct cuda_kernel **kernel,
-			     struct cuda_module *module, const char *name);
-	int (*launch)(struct cuda_kernel *kernel, unsigned grid_x,
-		      unsigned grid_y, unsigned grid_z, unsigned block_x,
-		      unsigned block_y, unsigned block_z, unsigned shared,
-		      struct cuda_stream *stream, void **arguments,
-		      void **extra);
-};
-
-#define ROW(member, name)                                                      \
-	{                                                                      \
-		name, offsetof(struct driver, member), true                    \
-	}
-
-static const struct library_symbol driver_symbols[] = {
-	ROW(init, "cuInit"),
-	ROW(driver_version, "cuDriverGetVersion"),
-	ROW(error_name, "cuGetErrorName"),
-	ROW(error_string, "cuGetErrorString"),
-	ROW(device_count, "cuDeviceGetCount"),
-	ROW(device_get, "cuDeviceGet"),
-	ROW(device_name, "cuDeviceGetName"),
-	ROW(device_attribute, "cuDeviceGetAttribute"),
-	ROW(device_memory, "cuDeviceTotalMem_v2"),
-	ROW(device_pci, "cuDeviceGetPCIBusId"),
-	ROW(context_retain, "cuDevicePrimaryCtxRetain"),
-	ROW(context_release, "cuDevicePrimaryCtxRelease_v2"),
-	ROW(context_push, "cuCtxPushCurrent_v2"),
-	ROW(context_pop, "cuCtxPopCurrent_v2"),
-	ROW(context_synchronize, "cuCtxSynchronize"),
-	ROW(exchange_mode, "cuThreadExchangeStreamCaptureMode"),
-	ROW(host_alloc, "cuMemHostAlloc"),
-	ROW(host_free, "cuMemFreeHost"),
-	ROW(device_alloc, "cuMemAlloc_v2"),
-	ROW(device_free, "cuMemFree_v2"),
-	ROW(stream_create, "cuStreamCreate"),
-	ROW(stream_destroy, "cuStreamDestroy_v2"),
-	ROW(stream_synchronize, "cuStreamSynchronize"),
-	ROW(stream_wait_event, "cuStreamWaitEvent"),
-	ROW(event_create, "cuEventCreate"),
-	ROW(event_destroy, "cuEventDestroy_v2"),
-	ROW(event_record, "cuEventRecord"),
-	ROW(event_query, "cuEventQuery"),
-	ROW(event_synchronize, "cuEventSynchronize"),
-	ROW(copy_to_device, "cuMemcpyHtoDAsync_v2"),
-	ROW(copy_to_host, "cuMemcpyDtoHAsync_v2"),
-	ROW(module_load, "cuModuleLoadDataEx"),
-	ROW(module_unload, "cuModuleUnload"),
-	ROW(module_kernel, "cuModuleGetFunction"),
-	ROW(launch, "cuLaunchKernel"),
-};
-
-#undef ROW
-
-/* The functions of NVTX. */
-struct cuda_ranges {
-	int (*push)(const char *text);
-	int (*pop)(void);
-};
-
-static const struct library_symbol range_symbols[] = {
-	{ "nvtxRangePushA", offsetof(struct cuda_ranges, push), true },
-	{ "nvtxRangePop", offsetof(struct cuda_ranges, pop), true },
-};
-
 enum { FAILURE_SIZE = 600 };
 
 struct cuda {
 	struct log *log;
-	void *library;
 	struct driver driver;
-	void *range_library; /* NULL: none */
-	struct cuda_ranges ranges;
+	struct driver_ranges ranges;
 	int device;
 	void *context; /* NULL: not retained */
 	atomic_bool lost;
@@ -159,79 +46,6 @@ struct cuda {
 };
 
 /* --- errors --- */
-
-static const char capture_advice[] =
-	"a CUDA graph is captured on this stream: take and release batches before or after the capture";
-
-/* The errno values of the driver's codes; all others are -EIO. */
-static const struct {
-	int code;
-	int error;
-	bool lost;	    /* the device is lost */
-	const char *advice; /* NULL: none */
-} meanings[] = {
-	{ 1, -EINVAL, false, NULL },
-	{ CODE_OUT_OF_MEMORY, -ENOMEM, false, NULL },
-	{ 3, -ENODEV, false,
-	  "after a fork CUDA works only in processes that had not used it: start them afresh (Python: spawn)" },
-	{ 4, -EIO, true, NULL },
-	{ 34, -ENODEV, false,
-	  "this libcuda is a stub for linking: let the driver's be found before it" },
-	{ 46, -EBUSY, false,
-	  "another process has the device for itself: see nvidia-smi" },
-	{ 100, -ENODEV, false,
-	  "see CUDA_VISIBLE_DEVICES, nvidia-smi, and in a container whether it was given a GPU" },
-	{ 101, -ENODEV, false, "see CUDA_VISIBLE_DEVICES and nvidia-smi" },
-	{ 200, -ENOEXEC, false, NULL },
-	{ 209, -ENOEXEC, false, NULL },
-	{ 214, -EIO, true, NULL },
-	{ 218, -ENOEXEC, false, NULL },
-	{ 220, -EIO, true, NULL },
-	{ 222, -ENOEXEC, false,
-	  "the CUDA compiler is newer than the driver: update the driver" },
-	{ 300, -ENOEXEC, false, NULL },
-	{ 400, -EINVAL, false,
-	  "a stream must belong to this device's primary context" },
-	{ 500, -ENOENT, false, NULL },
-	{ CODE_NOT_READY, -EAGAIN, false, NULL },
-	{ 700, -EIO, true, NULL },
-	{ 702, -EIO, true, NULL },
-	{ 709, -EIO, true, NULL },
-	{ 710, -EIO, true, NULL },
-	{ 714, -EIO, true, NULL },
-	{ 715, -EIO, true, NULL },
-	{ 716, -EIO, true, NULL },
-	{ 717, -EIO, true, NULL },
-	{ 718, -EIO, true, NULL },
-	{ 719, -EIO, true, NULL },
-	{ 721, -EIO, true, NULL },
-	{ 800, -EPERM, false, NULL },
-	{ 801, -EOPNOTSUPP, false, NULL },
-	{ 802, -ENODEV, false, "see whether nvidia-fabricmanager runs" },
-	{ 803, -ENODEV, false,
-	  "the driver was updated under the running kernel module: reboot" },
-	{ 804, -ENODEV, false,
-	  "CUDA's compatibility libraries do not support this GPU: take them off LD_LIBRARY_PATH" },
-	{ 810, -EIO, true, NULL },
-	{ 900, -EBUSY, false, capture_advice },
-	{ 901, -EBUSY, false, capture_advice },
-	{ 902, -EBUSY, false, capture_advice },
-	{ 903, -EBUSY, false, capture_advice },
-	{ 904, -EBUSY, false, capture_advice },
-	{ 905, -EBUSY, false, capture_advice },
-	{ 906, -EBUSY, false, capture_advice },
-	{ 907, -EBUSY, false, capture_advice },
-	{ 999, -EIO, true, NULL },
-};
-
-static size_t meaning_of(int code)
-{
-	size_t i = 0;
-
-	while (i < ARRAY_LEN(meanings) && meanings[i].code != code)
-		i++;
-	return i;
-}
 
 static const char *text_of(int (*get)(int, const char **), int code)
 {
@@ -257,23 +71,19 @@ static bool keep_failure(struct cuda *cuda, const char *why, bool lost)
 static int complain(struct cuda *cuda, int code, const char *format,
 		    va_list args)
 {
-	size_t m = meaning_of(code);
-	bool known = m < ARRAY_LEN(meanings);
-	const char *advice = known ? meanings[m].advice : NULL;
-	int error = known ? meanings[m].error : -EIO;
-	bool lost = known && meanings[m].lost;
+	const struct driver_meaning m = driver_meaning(code);
 	char what[200], why[FAILURE_SIZE];
 
 	vsnprintf(what, sizeof(what), format, args);
 	snprintf(why, sizeof(why), "CUDA device %d: cannot %s: %s (%s)%s%s%s",
 		 cuda->device, what, text_of(cuda->driver.error_string, code),
-		 text_of(cuda->driver.error_name, code), advice ? "; " : "",
-		 advice ? advice : "",
-		 lost ? "; nothing more can be done on it" : "");
-	if (!keep_failure(cuda, why, lost))
+		 text_of(cuda->driver.error_name, code), m.advice ? "; " : "",
+		 m.advice ? m.advice : "",
+		 m.lost ? "; nothing more can be done on it" : "");
+	if (!keep_failure(cuda, why, m.lost))
 		return -EIO;
-	(error == -ENOMEM ? log_warning : log_error)(cuda->log, "%s", why);
-	return error;
+	(m.error == -ENOMEM ? log_warning : log_error)(cuda->log, "%s", why);
+	return m.error;
 }
 
 __attribute__((format(printf, 3, 4))) static int
@@ -378,37 +188,6 @@ leave(struct cuda *cuda, struct visit *v, int code, const char *format, ...)
 
 /* --- opening --- */
 
-static int open_driver(struct cuda *cuda)
-{
-	const char *own = secure_getenv("BETON_CUDA_LIBRARY");
-	const char *name = own && *own ? own : "libcuda.so.1";
-	const char *missing;
-	int version = 0;
-
-	cuda->library = library_open(name, false);
-	if (!cuda->library) {
-		log_error(
-			cuda->log,
-			"no CUDA driver: %s; install NVIDIA's driver, or set BETON_CUDA_LIBRARY",
-			library_error());
-		return -ENOSYS;
-	}
-	missing = library_fill(cuda->library, driver_symbols,
-			       ARRAY_LEN(driver_symbols), &cuda->driver);
-	/* Closes libraries that were opened before the failure. */
-	if (cuda->driver.driver_version)
-		cuda->driver.driver_version(&version);
-	cuda->facts.driver = version;
-	if (!missing && version >= OLDEST_DRIVER)
-		return 0;
-	log_error(
-		cuda->log,
-		"%s is of CUDA %d.%d%s%s; 11.0 is the oldest that will do: update the driver to 450 or later",
-		name, version / 1000, version % 1000 / 10,
-		missing ? " and has no " : "", missing ? missing : "");
-	return -ENOSYS;
-}
-
 static int open_context(struct cuda *cuda)
 {
 	struct driver *d = &cuda->driver;
@@ -431,21 +210,6 @@ static int open_context(struct cuda *cuda)
 		r = check(cuda, d->context_retain(&cuda->context, cuda->device),
 			  "make its primary context");
 	return r;
-}
-
-/* NVTX has had two names. It is optional. */
-static void open_ranges(struct cuda *cuda)
-{
-	static const char *const names[] = { "libnvToolsExt.so.1",
-					     "libnvtx3interop.so.1" };
-
-	for (size_t i = 0; i < ARRAY_LEN(names) && !cuda->range_library; i++)
-		cuda->range_library = library_open(names[i], false);
-	if (!cuda->range_library ||
-	    !library_fill(cuda->range_library, range_symbols,
-			  ARRAY_LEN(range_symbols), &cuda->ranges))
-		return;
-	cuda->ranges = (struct cuda_ranges){ NULL, NULL };
 }
 
 static int attribute(struct cuda *cuda, int which)
@@ -515,14 +279,14 @@ int cuda_open(int device, struct log *log, struct cuda **out)
 	cuda->log = log;
 	cuda->device = device;
 	pthread_mutex_init(&cuda->lock, NULL);
-	r = open_driver(cuda);
+	r = driver_open(&cuda->driver, log, &cuda->facts.driver);
 	if (!r)
 		r = open_context(cuda);
 	if (r) {
 		cuda_close(cuda);
 		return r;
 	}
-	open_ranges(cuda);
+	driver_ranges_open(&cuda->ranges);
 	read_facts(cuda);
 	*out = cuda;
 	return 0;
@@ -535,8 +299,8 @@ void cuda_close(struct cuda *cuda)
 	if (cuda->context)
 		check(cuda, cuda->driver.context_release(cuda->device),
 		      "release its primary context");
-	library_close(cuda->range_library);
-	library_close(cuda->library);
+	driver_ranges_close(&cuda->ranges);
+	driver_close(&cuda->driver);
 	pthread_mutex_destroy(&cuda->lock);
 	free(cuda);
 }
@@ -636,7 +400,7 @@ int cuda_event_record(struct cuda *cuda, struct cuda_event *event,
 static int query(struct cuda *cuda, struct cuda_event *event, int *code)
 {
 	*code = cuda->driver.event_query(event);
-	return *code == CODE_NOT_READY ? 0 : *code;
+	return *code == DRIVER_NOT_READY ? 0 : *code;
 }
 
 int cuda_event_query(struct cuda *cuda, struct cuda_event *event)
@@ -644,7 +408,7 @@ int cuda_event_query(struct cuda *cuda, struct cuda_event *event)
 	int code = 0;
 	int r = CALL(cuda, query(cuda, event, &code), "ask for an event");
 
-	return code == CODE_NOT_READY ? -EAGAIN : r;
+	return code == DRIVER_NOT_READY ? -EAGAIN : r;
 }
 
 int cuda_event_synchronize(struct cuda *cuda, struct cuda_event *event)
