@@ -11,6 +11,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/data/dataset/joined.h"
+#include "fs/data/dataset/value.h"
 #include "fs/data/dataset/value_file.h"
 #include "loader/image/codec/codec.h"
 #include "loader/sized.h"

@@ -8,6 +8,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/data/dataset/value.h"
 #include "fs/data/writer/copy.h"
 #include "fs/data/writer/rewrite.h"
 #include "tests/fuzz/fuzz.h"

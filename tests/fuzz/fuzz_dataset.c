@@ -8,6 +8,7 @@
 
 #include "fs/base/order/spec_text.h"
 #include "fs/base/util/bytes.h"
+#include "fs/data/dataset/value.h"
 #include "fs/data/dataset/value_file.h"
 #include "fs/data/engine/batch.h"
 #include "loader/run/feed/batch_view.h"

@@ -10,6 +10,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/data/dataset/dataset.h"
+#include "fs/data/dataset/value.h"
 #include "fs/source/object/open.h"
 #include "loader/tools/fsck/head.h"
 #include "loader/tools/fsck/tables.h"

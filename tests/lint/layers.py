@@ -91,7 +91,7 @@ FACE = {
     "fs/data/dataset": "alloc_table>loader/tools/fsck class_names class_union"
                        " custom_field>loader/tools/fsck dataset field"
                        " field_names>loader/tools/fsck form format group joined sums"
-                       " value_file verify vfile",
+                       " value value_file verify vfile",
     "fs/data/writer": "*",
     "fs/data/cache": "arena cache choice",
     "fs/data/engine": "batch_place engine pool",
@@ -174,7 +174,6 @@ ROOM_LINES = 700
 # Rooms that are larger still, and their limits. This list only shrinks: a room
 # that fits now is a finding, too.
 ROOMS_LARGE = {
-    "fs/data/dataset/dataset": 1040,
     "fs/data/dataset/sums": 740,
     "fs/data/dataset/verify": 790,
     "fs/data/engine/pool": 730,

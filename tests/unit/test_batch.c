@@ -3,6 +3,7 @@
 
 #include "fs/base/order/order.h"
 #include "fs/base/order/spec_text.h"
+#include "fs/data/dataset/value.h"
 #include "fs/data/engine/batch.h"
 #include "fs/data/engine/team.h"
 #include "loader/run/feed/batch_view.h"

@@ -9,6 +9,7 @@
 
 #include "fs/base/order/order.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/data/dataset/value.h"
 #include "fs/data/engine/plan.h"
 #include "tests/unit/made.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/data/cache/chunk.h"
+#include "fs/data/dataset/value.h"
 #include "tests/unit/made.h"
 
 enum { FRAME = ARENA_FRAME, SAMPLES = 40 };

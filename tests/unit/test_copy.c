@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "fs/data/dataset/joined.h"
+#include "fs/data/dataset/value.h"
 #include "fs/data/writer/copy.h"
 #include "tests/unit/made.h"
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "fs/data/dataset/value.h"
 #include "fs/data/dataset/value_file.h"
 #include "tests/unit/made.h"
 

@@ -3,6 +3,7 @@
 #include "fs/base/memory/budget.h"
 #include "fs/base/util/rng.h"
 #include "fs/data/dataset/group.h"
+#include "fs/data/dataset/value.h"
 #include "fs/data/engine/batch.h"
 #include "fs/data/engine/engine.h"
 #include "fs/source/object/open.h"

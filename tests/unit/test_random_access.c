@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "beton/dataset.h"
+#include "fs/data/dataset/value.h"
 #include "fs/data/writer/writer.h"
 #include "loader/image/codec/codec.h"
 #include "tests/unit/crafted.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/data/dataset/value.h"
 #include "fs/mount/namespace/shard_layout.h"
 
 #include "fs/base/util/cleanup.h"

@@ -6,6 +6,7 @@
 
 #include "beton/dataset.h"
 #include "beton/writer.h"
+#include "fs/data/dataset/value.h"
 #include "tests/unit/t.h"
 
 enum { SAMPLES = 9, SIDE = 32, PIXELS = 3 * SIDE * SIDE };

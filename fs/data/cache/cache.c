@@ -8,6 +8,7 @@
 #include "fs/data/cache/cold.h"
 #include "fs/data/cache/evict.h"
 #include "fs/data/cache/fill.h"
+#include "fs/data/dataset/value.h"
 
 enum {
 	/* Reads of less than about two pages cost the same for any size. */

@@ -3,6 +3,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/stream_copy.h"
+#include "fs/data/dataset/value.h"
 
 enum { FRAME = ARENA_FRAME };
 

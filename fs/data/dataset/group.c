@@ -5,6 +5,7 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
+#include "fs/data/dataset/value.h"
 
 enum {
 	CHUNK_BYTES = 4 << 20,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/data/dataset/value_file.h"
+#include "fs/data/dataset/value.h"
 
 static void sample_segment(const struct vfile *vfile, uint64_t off,
 			   struct segment *out)

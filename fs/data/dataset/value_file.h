@@ -4,6 +4,7 @@
 #define FS_DATA_DATASET_VALUE_FILE_H
 
 #include "fs/base/util/npy.h"
+#include "fs/data/dataset/value.h"
 #include "fs/data/dataset/vfile.h"
 
 /* One value as a file: first bytes in memory (text, or the header of a .npy or

@@ -9,6 +9,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/rng.h"
+#include "fs/data/dataset/value.h"
 #include "fs/data/engine/batch_place.h"
 #include "fs/data/engine/team.h"
 

@@ -7,6 +7,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
 #include "fs/base/util/thread.h"
+#include "fs/data/dataset/value.h"
 #include "fs/data/engine/horizon.h"
 
 enum {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
+#include "fs/data/dataset/value.h"
 #include "fs/data/writer/rewrite.h"
 
 enum {

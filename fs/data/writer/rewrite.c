@@ -12,6 +12,7 @@
 
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/workqueue.h"
+#include "fs/data/dataset/value.h"
 
 enum {
 	/* A batch of samples. It saves waking a thread for each small

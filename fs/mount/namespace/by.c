@@ -19,6 +19,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/name.h"
 #include "fs/data/dataset/group.h"
+#include "fs/data/dataset/value.h"
 #include "fs/mount/namespace/samples.h"
 
 enum {

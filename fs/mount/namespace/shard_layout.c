@@ -7,6 +7,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/name.h"
+#include "fs/data/dataset/value.h"
 
 enum {
 	CHUNK_BYTES = 1 << 20,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
+#include "fs/data/dataset/value.h"
 
 static const char prefix[] = "user.beton.";
 

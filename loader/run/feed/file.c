@@ -9,6 +9,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/data/dataset/joined.h"
+#include "fs/data/dataset/value.h"
 #include "fs/data/dataset/verify.h"
 #include "fs/data/engine/engine.h"
 #include "loader/run/feed/feed.h"

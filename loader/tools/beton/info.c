@@ -15,6 +15,7 @@
 #include "fs/base/util/name.h"
 #include "fs/base/util/npy.h"
 #include "fs/data/dataset/joined.h"
+#include "fs/data/dataset/value.h"
 #include "fs/source/local/options.h"
 #include "fs/source/url/url.h"
 #include "loader/tools/beton/command.h"

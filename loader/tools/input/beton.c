@@ -12,6 +12,7 @@
 #include "fs/data/dataset/class_union.h"
 #include "fs/data/dataset/form.h"
 #include "fs/data/dataset/joined.h"
+#include "fs/data/dataset/value.h"
 #include "fs/source/url/url.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/util/read_file.h"
