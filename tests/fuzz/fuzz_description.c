@@ -9,6 +9,7 @@
 #include "fs/base/util/crc32c.h"
 #include "loader/run/feed/description.h"
 #include "loader/run/loop/step.h"
+#include "loader/run/loop/step_row.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { ROWS_MAX = 64, BYTES_MAX = 1 << 22 };

@@ -193,7 +193,6 @@ ROOMS_LARGE = {
     "loader/run/feed/zerocopy_client": 860,
     "loader/run/gpu/upload": 800,
     "loader/run/jit/pointwise": 800,
-    "loader/run/loop/step": 1010,
     "loader/run/ring/ring": 760,
     "loader/run/transform/frame": 750,
     "loader/run/transform/pipeline": 710,

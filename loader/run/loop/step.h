@@ -97,20 +97,9 @@ void step_close(struct step *step);
 int step_prepare(struct step *step, const struct step_plan *plan,
 		 uint64_t number, bool padding);
 
-/* The reason why an output of a row could not be made. */
-struct step_failure {
-	uint32_t row;
-	int error; /* errno of the read; 0: it was read */
-	char why[256];
-};
-
-/* Makes all outputs of one row for the current round, and adds the time to
-   *cost. Returns whether an output failed. Zeros and counts a failed output,
-   and describes it in *failure. If on_error is BETON_ON_ERROR_SKIP, marks the
-   row as not valid. */
-bool step_run_row(struct step *step, const struct step_plan *plan,
-		  struct pipeline_worker *worker, uint32_t row,
-		  struct step_failure *failure, struct stage_cost *cost);
+/* Returns the field of the batch file that output i is made of. */
+uint32_t step_field_of(const struct step *step, uint32_t i,
+		       const struct pipeline_output *output);
 
 /* Returns the negative errno value for step->failed_row: -ESTALE if the dataset
    was replaced, otherwise -EIO. */

@@ -10,6 +10,7 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/float_mode.h"
 #include "fs/base/util/thread.h"
+#include "loader/run/loop/step_row.h"
 #include "loader/run/ring/failure.h"
 #include "loader/run/ring/residence.h"
 
