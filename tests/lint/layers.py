@@ -184,7 +184,6 @@ ROOMS_LARGE = {
     "fs/source/keys/credentials": 730,
     "fs/source/local/file": 790,
     "fs/source/object/remote": 1090,
-    "fs/source/object/tables": 1020,
     "fs/source/upload/multipart": 850,
     "loader/image/jpeg/baseline": 920,
     "loader/open": 790,
