@@ -183,7 +183,6 @@ ROOMS_LARGE = {
     "fs/mount/fuse/uring": 790,
     "fs/source/keys/credentials": 730,
     "fs/source/local/file": 790,
-    "fs/source/object/remote": 1090,
     "fs/source/upload/multipart": 850,
     "loader/image/jpeg/baseline": 920,
     "loader/open": 790,
