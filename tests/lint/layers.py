@@ -119,7 +119,7 @@ FACE = {
     "loader/pipeline/graph": "args edit family graph op_table synonym",
     "loader/pipeline/grid": "*",
     "loader/pipeline/ops": "",
-    "loader/run/jit": "code_cache emit_device jit pointwise *>loader/run/jit"
+    "loader/run/jit": "code_cache emit_device jit pointwise pointwise_rows *>loader/run/jit"
                       " compiler>loader/tools/ui isa>loader/tools/ui",
     "loader/run/jit/isa": "",
     "loader/run/jit/prebuild": "",
@@ -189,7 +189,6 @@ ROOMS_LARGE = {
     "loader/pipeline/op/op": 1010,
     "loader/run/feed/zerocopy_client": 860,
     "loader/run/gpu/upload": 800,
-    "loader/run/jit/pointwise": 800,
     "loader/run/ring/ring": 760,
     "loader/run/transform/frame": 750,
     "loader/run/transform/pipeline": 710,

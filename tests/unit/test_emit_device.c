@@ -20,7 +20,7 @@
 #include "loader/pipeline/text/schedule.h"
 #include "loader/run/jit/code.h"
 #include "loader/run/jit/compiler.h"
-#include "loader/run/jit/pointwise.h"
+#include "loader/run/jit/pointwise_rows.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 

@@ -18,7 +18,7 @@
 #include "loader/run/jit/compiler.h"
 #include "loader/run/jit/emit.h"
 #include "loader/run/jit/emit_type.h"
-#include "loader/run/jit/pointwise.h"
+#include "loader/run/jit/pointwise_rows.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 

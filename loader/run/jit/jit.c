@@ -19,6 +19,7 @@
 #include "loader/run/jit/code.h"
 #include "loader/run/jit/code_cache.h"
 #include "loader/run/jit/compiler.h"
+#include "loader/run/jit/pointwise_rows.h"
 #include "loader/util/cancel.h"
 
 enum {

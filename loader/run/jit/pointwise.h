@@ -74,11 +74,6 @@ int pointwise_emit(struct pointwise *stage);
 /* Whether pixels are only copied. */
 bool pointwise_is_copy(const struct pointwise *stage);
 
-/*
- * Whether the kernel makes the same rows as the definitions, if there are any.
- */
-bool pointwise_agrees(const struct pointwise *stage, kernel_fn *run);
-
 /* Uses this function for rows from now on. Thread-safe. */
 void pointwise_set_kernel(struct pointwise *stage, kernel_fn *run,
 			  enum pointwise_engine engine);
@@ -94,34 +89,15 @@ const char *pointwise_engine_name(const struct pointwise *stage);
 const float *pointwise_operands(const struct pointwise *stage,
 				const struct pipeline_row *row, float *scratch);
 
+/* Fills the table of a stage whose values depend on one channel. Returns whether
+   values do not change. */
+bool pointwise_fill_table(const struct pointwise *stage, const float *operands,
+			  union pointwise_table *table);
+
 /* The table of a chain that maps bytes to bytes: stage->map, or made in
    `scratch`. NULL: there is none; run the kernel or the definitions. */
 const struct byte_map *pointwise_map(const struct pointwise *stage,
 				     const float *operands,
 				     struct byte_map *scratch);
-
-/* An image to be written to a tensor. */
-struct pointwise_image {
-	struct size size;
-	bool mirror;		    /* left and right are exchanged */
-	const float *operands;	    /* pointwise_operands() */
-	const struct byte_map *map; /* pointwise_map() */
-	void *out; /* the tensor of the whole image: width * height * 3 values
-		      aligned as their type */
-	bool is_streamed; /* kernels write it by stream_piece(), and the caller
-			     calls stream_fence() after the last band */
-};
-
-/*
- * Whether it is faster to stream a tensor of this width: if each row consists of
- * whole lines of the cache, since the CPU reads lines that two rows share, and
- * waits for them. Values of 2 bytes or less had no measurable gain.
- */
-bool pointwise_gains_by_stream(const struct pointwise *stage, uint32_t width);
-
-/* Writes the band's rows of the tensor. */
-void pointwise_band(const struct pointwise *stage,
-		    const struct pointwise_image *image,
-		    const struct band *band);
 
 #endif

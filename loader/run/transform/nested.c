@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "loader/pipeline/op/operands.h"
+#include "loader/run/jit/pointwise_rows.h"
 
 int nested_init(struct nested *m, size_t max_floats)
 {

@@ -8,6 +8,7 @@
 
 #include "fs/base/util/stream_copy.h"
 #include "loader/pipeline/op/operands.h"
+#include "loader/run/jit/pointwise_rows.h"
 #include "loader/run/transform/arrays.h"
 #include "loader/run/transform/frame.h"
 #include "loader/run/transform/grid_worker.h"
