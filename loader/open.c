@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Implements beton_loader_open(), _stop() and _close(): checks the options, and
+ * Implements beton_loader_open(), _stop() and _close(): takes the options, and
  * creates the data source, the pipelines, the GPU's state and the ring.
  */
 #include "loader/open.h"
@@ -16,12 +16,9 @@
 #include "fs/base/util/float_mode.h"
 #include "fs/base/util/thread.h"
 #include "fs/base/util/typed.h"
-#include "fs/data/wire/zerocopy_message.h"
 #include "loader/defaults.h"
-#include "loader/pipeline/op/op.h"
 #include "loader/run/feed/feed_table.h"
 #include "loader/run/jit/jit.h"
-#include "loader/sized.h"
 #include "loader/util/footprint.h"
 
 enum {
@@ -33,9 +30,6 @@ enum {
 	   its own workers, but at least some, in PREFETCH_MEMORY. */
 	PREFETCH_MAKERS = 18,
 	PREFETCH_LEAST = 4,
-	THREADS_MAX = 4096,
-	/* Size of the first version of the options. */
-	OPTIONS_MIN = offsetof(struct beton_loader_options, trace),
 	/* Time that beton_loader_stop() waits for running reads. */
 	STOP_MS = 500,
 };
@@ -62,114 +56,6 @@ static void on_log(void *arg, enum beton_log_level level, const char *message)
 		l->user_log(l->user_log_arg, level, message);
 }
 
-static bool is_delivery(const char *word)
-{
-	const struct typed deliveries = TYPED_WORD_OF(FEED_DELIVERIES);
-	uint64_t i;
-
-	return typed_parse_string(&deliveries, word, &i);
-}
-
-/* Parses "cuda:N", "cuda", "cpu" or NULL. The latter two set *gpu to -1. */
-static bool parse_device(const char *text, int *gpu)
-{
-	static const struct typed number = TYPED_STRICT_IN(0, OP_DEVICE_MAX);
-	uint64_t n = 0;
-
-	*gpu = -1;
-	if (!text || !*text || !strcmp(text, "cpu"))
-		return true;
-	if (strncmp(text, "cuda", 4) ||
-	    (text[4] &&
-	     (text[4] != ':' || !typed_parse_string(&number, text + 5, &n))))
-		return false;
-	*gpu = (int)n;
-	return true;
-}
-
-/* Returns the name of the job, or NULL if the daemon should count by
-   session. */
-static const char *job_name(const struct beton_loader_options *o)
-{
-	const char *job =
-		o->job && *o->job ? o->job : secure_getenv("BETON_JOB");
-
-	return job && *job ? job : NULL;
-}
-
-static bool is_job_name(const char *name)
-{
-	size_t size = 0;
-
-	for (; name[size]; size++) {
-		if (name[size] < ' ' || name[size] > '~')
-			return false;
-	}
-	return size < ZEROCOPY_JOB_SIZE;
-}
-
-static int take_options(const struct beton_loader_options *from,
-			struct beton_loader_options *out, char *why)
-{
-	int r = sized_take(out, sizeof(*out), from, OPTIONS_MIN);
-
-	if (r) {
-		*out = (struct beton_loader_options){ .size = sizeof(*out) };
-		snprintf(why, LOADER_ERROR_SIZE,
-			 "options of %zu bytes, this library's have %zu",
-			 from->size, sizeof(*from));
-	}
-	return r;
-}
-
-static int check_options(const struct beton_loader_options *o, char *why)
-{
-	uint32_t world_size = o->world_size ? o->world_size : 1;
-	const char *job = job_name(o);
-	enum cache_mode mode;
-	int gpu;
-
-	if (o->rank >= world_size)
-		snprintf(why, LOADER_ERROR_SIZE,
-			 "rank %u with world size %u: ranks are from 0 to %u",
-			 o->rank, world_size, world_size - 1);
-	else if (o->delivery && !is_delivery(o->delivery))
-		snprintf(
-			why, LOADER_ERROR_SIZE,
-			"unknown delivery '%.40s'; there are auto, zero-copy, direct",
-			o->delivery);
-	else if (o->cache && !cache_parse_mode(o->cache, &mode))
-		snprintf(why, LOADER_ERROR_SIZE,
-			 "unknown cache '%.40s'; there are auto, os, process",
-			 o->cache);
-	else if (!parse_device(o->device, &gpu))
-		snprintf(why, LOADER_ERROR_SIZE,
-			 "unknown device '%.40s'; there are cpu, cuda, and "
-			 "cuda:0 to cuda:%d",
-			 o->device, OP_DEVICE_MAX);
-	else if (job && !is_job_name(job))
-		snprintf(
-			why, LOADER_ERROR_SIZE,
-			"job '%.40s' of %zu bytes: a job's name (also in BETON_JOB) has up to %d characters of ASCII",
-			job, strlen(job), ZEROCOPY_JOB_SIZE - 1);
-	else if (o->on_error > BETON_ON_ERROR_ZERO ||
-		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
-		 o->prefetch > THREADS_MAX || o->epoch > SPEC_EPOCH_MAX ||
-		 o->role > BETON_ROLE_TRAINER ||
-		 (o->role && o->until != BETON_STAGE_ALL))
-		snprintf(why, LOADER_ERROR_SIZE,
-			 "an option is out of range: workers=%u and "
-			 "prefetch=%u are at most %d, epoch=%llu is below "
-			 "2^63, on_error=%d, until=%d and role=%llu are of "
-			 "their enum, and a role needs all stages",
-			 o->workers, o->prefetch, THREADS_MAX,
-			 (unsigned long long)o->epoch, (int)o->on_error,
-			 (int)o->until, (unsigned long long)o->role);
-	else
-		return 0;
-	return -EINVAL;
-}
-
 static int parse_pipeline(struct beton_loader *l,
 			  const struct beton_loader_options *o,
 			  struct phases **out)
@@ -180,7 +66,7 @@ static int parse_pipeline(struct beton_loader *l,
 
 	if (r && *why)
 		log_error(&l->log, "%s", why);
-	if (!r && parse_device(o->device, &gpu) && gpu >= 0)
+	if (!r && options_device(o->device, &gpu) && gpu >= 0)
 		phases_put_on(*out, gpu);
 	return r;
 }
@@ -301,7 +187,8 @@ static int start_on_gpu(struct beton_loader *l, int gpu,
    which each opens its own loader. */
 static uint32_t local_processes(void)
 {
-	static const struct typed number = TYPED_STRICT_IN(1, THREADS_MAX);
+	static const struct typed number =
+		TYPED_STRICT_IN(1, OPTIONS_THREADS_MAX);
 	const char *text = secure_getenv("LOCAL_WORLD_SIZE");
 	uint64_t n = 1;
 
@@ -520,7 +407,7 @@ static int start_loader(struct beton_loader *l, const char *path,
 		.interrupted = &l->interrupted,
 		.synthetic = &l->synthetic,
 		.delivery = o->delivery,
-		.job = job_name(o),
+		.job = options_job(o),
 		.choice = { .cache_size = o->cache_size,
 			    .processes = local_processes(),
 			    .cold_size = o->cold_size ? o->cold_size
@@ -603,10 +490,10 @@ static int open_loader(const char *path,
 	const struct beton_loader_options *o = &own;
 	char why[LOADER_ERROR_SIZE];
 	struct beton_loader *l = NULL;
-	int r = take_options(options, &own, why);
+	int r = options_take(options, &own, why);
 
 	if (!r)
-		r = check_options(o, why);
+		r = options_check(o, why);
 	if (!r) {
 		l = create_loader(o);
 		r = l ? start_with_defaults(l, path, o) : -ENOMEM;

@@ -17,6 +17,7 @@
 #include "beton/loader.h"
 #include "fs/base/util/log.h"
 #include "loader/image/jpeg/entry_store.h"
+#include "loader/options.h"
 #include "loader/run/feed/feed.h"
 #include "loader/run/feed/synthetic_text.h"
 #include "loader/run/link/wire.h"
@@ -26,8 +27,6 @@
 #include "loader/run/ring/ring.h"
 #include "loader/run/transform/phases.h"
 #include "loader/util/cancel.h"
-
-enum { LOADER_ERROR_SIZE = 1024 };
 
 struct beton_loader {
 	struct log log;

@@ -185,7 +185,6 @@ ROOMS_LARGE = {
     "fs/source/local/file": 790,
     "fs/source/upload/multipart": 850,
     "loader/image/jpeg/baseline": 920,
-    "loader/open": 790,
     "loader/pipeline/op/op": 1010,
     "loader/run/feed/zerocopy_client": 860,
     "loader/run/gpu/upload": 800,
