@@ -12,7 +12,6 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/data/dataset/joined.h"
 #include "fs/data/dataset/value.h"
-#include "fs/data/dataset/value_file.h"
 #include "loader/image/codec/codec.h"
 #include "loader/sized.h"
 

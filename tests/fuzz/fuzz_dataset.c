@@ -9,7 +9,6 @@
 #include "fs/base/order/spec_text.h"
 #include "fs/base/util/bytes.h"
 #include "fs/data/dataset/value.h"
-#include "fs/data/dataset/value_file.h"
 #include "fs/data/engine/batch.h"
 #include "loader/run/feed/batch_view.h"
 #include "tests/fuzz/fuzz.h"

@@ -91,7 +91,7 @@ FACE = {
     "fs/data/dataset": "alloc_table>loader/tools/fsck class_names class_union"
                        " custom_field>loader/tools/fsck dataset field"
                        " field_names>loader/tools/fsck form format group joined sums"
-                       " value value_file verify vfile",
+                       " value verify vfile",
     "fs/data/writer": "*",
     "fs/data/cache": "arena cache choice",
     "fs/data/engine": "batch_place engine pool",

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "fs/data/dataset/value.h"
-#include "fs/data/dataset/value_file.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 40 };

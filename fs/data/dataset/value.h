@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the values of a dataset lie: the records of samples, the value of a
- * field, and requests for both before they are needed. Thread-safe.
+ * field, and requests for both before they are needed; and values as virtual
+ * files, for samples/ and columns/ of a mount. Thread-safe.
  */
 #ifndef FS_DATA_DATASET_VALUE_H
 #define FS_DATA_DATASET_VALUE_H
 
+#include "fs/base/util/npy.h"
 #include "fs/data/dataset/dataset.h"
+#include "fs/data/dataset/vfile.h"
 
 /* Reads the metadata records of samples [first, first + n), itemsize each. */
 int dataset_records(struct dataset *ds, uint64_t first, uint64_t n, void *buf);
@@ -65,5 +68,33 @@ void dataset_prefetch_run(struct dataset *ds, uint64_t first, uint64_t n);
  * -errno: reading the table failed.
  */
 int dataset_size_reads(struct dataset *ds, size_t *out);
+
+/* One value as a file: first bytes in memory (text, or the header of a .npy or
+   .ppm), then a range of the dataset. */
+struct sample_file {
+	struct vfile vfile;
+	struct value value;
+	uint64_t head_size;
+	char head[NPY_HEADER_MAX];
+};
+
+/* Prepares the file of a value of this field, as read by dataset_value(). */
+void sample_file_init(struct sample_file *file, struct dataset *ds,
+		      uint32_t field, const struct value *value);
+
+/* Returns the size of the file, without preparing it. */
+uint64_t sample_file_size(const struct dataset *ds, uint32_t field,
+			  const struct value *value);
+
+/* Prepares all values of a field of scalars as one .npy file. */
+struct column_file {
+	struct vfile vfile;
+	uint32_t field;
+	uint64_t head_size;
+	char head[NPY_HEADER_MAX];
+};
+
+void column_file_init(struct column_file *file, struct dataset *ds,
+		      uint32_t field);
 
 #endif

@@ -13,7 +13,6 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/name.h"
 #include "fs/data/dataset/value.h"
-#include "fs/data/dataset/value_file.h"
 #include "fs/mount/namespace/samples.h"
 
 enum { RECORDS_BYTES = 64 << 10 };

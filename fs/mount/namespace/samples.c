@@ -10,7 +10,6 @@
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/name.h"
 #include "fs/data/dataset/value.h"
-#include "fs/data/dataset/value_file.h"
 
 static struct ns_object in_samples(struct ns *ns,
 				   const struct ns_object *object)

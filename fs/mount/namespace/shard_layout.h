@@ -8,7 +8,7 @@
 #ifndef FS_MOUNT_NAMESPACE_SHARD_LAYOUT_H
 #define FS_MOUNT_NAMESPACE_SHARD_LAYOUT_H
 
-#include "fs/data/dataset/value_file.h"
+#include "fs/data/dataset/value.h"
 
 enum { SHARD_SAMPLES = 1000 };
 
