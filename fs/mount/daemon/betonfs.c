@@ -23,6 +23,7 @@
 #include "fs/mount/daemon/ending.h"
 #include "fs/mount/daemon/log_output.h"
 #include "fs/mount/daemon/mountpoint.h"
+#include "fs/mount/daemon/operand.h"
 #include "fs/mount/daemon/option_text.h"
 #include "fs/mount/daemon/options.h"
 #include "fs/mount/daemon/sandbox.h"
@@ -44,10 +45,6 @@ enum {
 	HEAP_FREE = 1 << 20,
 	OUTPUT_SIZE = 64 << 10, /* more than --help prints */
 };
-
-/* Bytes of the list of datasets that mount(8) shows as the source. mount(2)
-   accepts a page of options, in which a comma takes two bytes. */
-enum { SOURCE_MAX = 3000 };
 
 struct daemon {
 	struct options opts;
@@ -193,7 +190,7 @@ static char *source_option(const struct daemon *d)
 	for (size_t i = 0; i < n && n > 1; i++) {
 		fputs(i ? ":" : "", out);
 		fflush(out);
-		if (size + strlen(served[i].source) > SOURCE_MAX) {
+		if (size + strlen(served[i].source) > OPERAND_SOURCE_MAX) {
 			fputs("...", out);
 			break;
 		}
@@ -453,122 +450,6 @@ static int serve_in_background(struct daemon *d)
 
 /* --- the command line --- */
 
-/* Returns realpath() of a path that exists, otherwise the path from the root.
-   An empty path, for example from an unset variable, does not mean the working
-   directory. */
-static int absolute(const char *path, char out[PATH_MAX])
-{
-	char dir[PATH_MAX];
-	int n;
-
-	if (!*path)
-		return -ENOENT;
-	if (realpath(path, out))
-		return 0;
-	if (!getcwd(dir, sizeof(dir)))
-		return -errno;
-	n = snprintf(out, PATH_MAX, "%s%s%s", *path == '/' ? "" : dir,
-		     *path == '/' ? "" : "/", path);
-	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
-}
-
-/* Returns the absolute path that all users see in /proc/mounts: the name of a
-   link, not its target, which may be confidential. */
-static int source_of(const char *path, char out[PATH_MAX])
-{
-	const char *slash = strrchr(path, '/');
-	cleanup_free char *real = NULL;
-	char dir[PATH_MAX];
-	struct stat st;
-	int n;
-
-	if (lstat(path, &st) || !S_ISLNK(st.st_mode))
-		return absolute(path, out);
-	n = snprintf(dir, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1,
-		     slash ? path : ".");
-	if (n >= PATH_MAX)
-		return -ENAMETOOLONG;
-	real = realpath(dir, NULL);
-	if (!real)
-		return -errno;
-	n = snprintf(out, PATH_MAX, "%s/%s", real[1] ? real : "",
-		     slash ? slash + 1 : path);
-	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
-}
-
-/* Lists the files of a pattern once, so that all later code uses the same
-   files. */
-static int resolve_pattern(const struct paths *paths, const char *pattern,
-			   struct served_dataset *served)
-{
-	bool is_whole =
-		*pattern == '/' || *pattern == '{' || paths_is_url(pattern);
-	cleanup_free char *shown = paths_public(pattern);
-	char dir[PATH_MAX] = "";
-	int n, r = paths_text(paths, &served->path);
-
-	if (!r && !shown)
-		r = -ENOMEM;
-	if (r)
-		return r;
-	if (!is_whole && !getcwd(dir, sizeof(dir)))
-		return -errno;
-	n = snprintf(served->source, SOURCE_MAX, "%s%s%s", dir, *dir ? "/" : "",
-		     shown);
-	if (n >= SOURCE_MAX)
-		strcpy(served->source + SOURCE_MAX - 4, "...");
-	return 0;
-}
-
-static int resolve_url(const char *url, struct served_dataset *served)
-{
-	cleanup_free char *shown = paths_public(url);
-	int n;
-
-	served->path = strdup(url);
-	if (!served->path || !shown)
-		return -ENOMEM;
-	n = snprintf(served->source, SOURCE_MAX, "%s", shown);
-	return n < SOURCE_MAX ? 0 : -ENAMETOOLONG;
-}
-
-static int resolve_path(const char *path, struct served_dataset *served)
-{
-	char real[PATH_MAX];
-	int r;
-
-	if (paths_is_url(path))
-		return resolve_url(path, served);
-	r = absolute(path, real);
-	if (r)
-		return r;
-	served->path = strdup(real);
-	return served->path ? source_of(path, served->source) : -ENOMEM;
-}
-
-/* Failures are logged. */
-static int resolve(struct daemon *d, const char *text,
-		   struct served_dataset *served)
-{
-	bool is_pattern = paths_is_pattern(text);
-	struct paths paths = { 0 };
-	int r = is_pattern || paths_is_url(text)
-			? paths_list(text, &d->log, &paths)
-			: 0;
-
-	if (r)
-		return r;
-	r = is_pattern ? resolve_pattern(&paths, text, served)
-		       : resolve_path(text, served);
-	paths_fini(&paths);
-	if (r) {
-		cleanup_free char *shown = paths_public(text);
-
-		log_error(&d->log, "%s: %s", shown ? shown : "", strerror(-r));
-	}
-	return r;
-}
-
 static int copy_path(const char *path, char out[PATH_MAX])
 {
 	int n = snprintf(out, PATH_MAX, "%s", path);
@@ -618,7 +499,7 @@ static int name_served(struct daemon *d)
 	d->served.datasets = served;
 	name_directories(d);
 	for (size_t i = 0; i < n; i++) {
-		if (resolve(d, d->opts.datasets[i], &served[i]))
+		if (operand_resolve(d->opts.datasets[i], &d->log, &served[i]))
 			return EXIT_MOUNT;
 	}
 	return EXIT_OK;
@@ -636,7 +517,7 @@ static int mount_datasets(struct daemon *d)
 		return code;
 	r = mountpoint_is_fd(o->mountpoint)
 		    ? copy_path(o->mountpoint, d->mountpoint)
-		    : absolute(o->mountpoint, d->mountpoint);
+		    : operand_absolute(o->mountpoint, d->mountpoint);
 	if (r) {
 		log_error(&d->log, "mountpoint %s: %s", o->mountpoint,
 			  strerror(-r));
