@@ -13,17 +13,14 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/clock.h"
-#include "fs/base/util/crc32c.h"
 #include "fs/base/util/name.h"
-#include "fs/base/util/thread.h"
 #include "fs/source/net/xml.h"
 #include "fs/source/upload/parts.h"
+#include "fs/source/upload/senders.h"
 #include "fs/source/url/percent.h"
 #include "fs/source/url/url.h"
 
 enum {
-	SENDERS_MAX = 8,
-	POLL_MS = 100,
 	/* A larger front goes in parts, even if the rest is small. */
 	WHOLE_MAX = 64 << 20,
 	/* A server may take minutes to join the parts. */
@@ -31,26 +28,10 @@ enum {
 	ABORT_RETRY_MS = 5000,
 	TOKEN_SIZE = 17,
 	LINE_SIZE = HTTP_TAG_MAX + 64,
-	CHECKSUM_SIZE = 9, /* base64 of 4 bytes */
 	ID_SIZE = 2048,	   /* of a multipart upload */
 };
 
 #define TOKEN_FIELD "x-amz-meta-betonfs-upload"
-
-/* A part that is complete at the server, if `etag` is not NULL. */
-struct multipart_part {
-	char *etag;
-	uint32_t crc;
-};
-
-/* Bytes on their way. */
-struct multipart_job {
-	unsigned number; /* 0: none */
-	bool taken;	 /* by a sender */
-	const uint8_t *bytes;
-	uint64_t size;
-	uint8_t *owned; /* the same bytes, if they are to be freed */
-};
 
 struct multipart {
 	struct store *store;
@@ -77,17 +58,7 @@ struct multipart {
 	unsigned num_filled; /* parts before it */
 	uint64_t appended;
 
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	/* The lock guards the members below. */
-	struct multipart_part *parts; /* PARTS_MAX of them */
-	struct multipart_job jobs[SENDERS_MAX];
-	unsigned num_jobs;
-	int error; /* the first failure */
-	bool ends; /* the senders end */
-
-	pthread_t senders[SENDERS_MAX];
-	unsigned num_senders;
+	struct senders senders;
 };
 
 /* --- opening and closing ------------------------------------------------- */
@@ -104,6 +75,7 @@ static void make_token(char token[TOKEN_SIZE])
 int multipart_open(const struct multipart_setup *setup, struct multipart **out)
 {
 	struct multipart *u = calloc(1, sizeof(*u));
+	int r;
 
 	if (!u)
 		return log_no_memory(setup->log, store_name(setup->store));
@@ -115,15 +87,16 @@ int multipart_open(const struct multipart_setup *setup, struct multipart **out)
 	u->front_max = setup->front;
 	u->front_parts = parts_of_front(setup->front);
 	make_token(u->token);
-	pthread_mutex_init(&u->lock, NULL);
-	clock_cond_init(&u->changed);
-	u->parts = calloc(PARTS_MAX + 1, sizeof(*u->parts));
+	u->senders = (struct senders){
+		.store = u->store, .log = u->log, .poll = u->poll, .arg = u->arg
+	};
+	r = senders_init(&u->senders);
 	u->lead = u->equal ? NULL : malloc(PARTS_FIRST);
-	if (!u->parts || (!u->lead && !u->equal)) {
+	if (!r && !u->lead && !u->equal)
+		r = log_no_memory(u->log, store_name(u->store));
+	if (r) {
 		multipart_close(u);
-		log_error(setup->log, "%s: out of memory",
-			  store_name(setup->store));
-		return -ENOMEM;
+		return r;
 	}
 	*out = u;
 	return 0;
@@ -136,19 +109,6 @@ int multipart_expect(struct multipart *u, bool is_new, const char *etag)
 	u->etag = etag ? strdup(etag) : NULL;
 	return etag && !u->etag ? log_no_memory(u->log, store_name(u->store))
 				: 0;
-}
-
-static void end_senders(struct multipart *u, int error)
-{
-	pthread_mutex_lock(&u->lock);
-	u->ends = true;
-	if (!u->error)
-		u->error = error;
-	pthread_cond_broadcast(&u->changed);
-	pthread_mutex_unlock(&u->lock);
-	for (unsigned i = 0; i < u->num_senders; i++)
-		pthread_join(u->senders[i], NULL);
-	u->num_senders = 0;
 }
 
 /* Removes the parts at the server. */
@@ -175,16 +135,10 @@ void multipart_close(struct multipart *u)
 {
 	if (!u)
 		return;
-	end_senders(u, -ECANCELED);
+	senders_end(&u->senders, -ECANCELED);
 	if (u->id && !u->complete)
 		abort_parts(u);
-	for (size_t i = 0; u->parts && i <= PARTS_MAX; i++)
-		free(u->parts[i].etag);
-	for (size_t i = 0; i < SENDERS_MAX; i++)
-		free(u->jobs[i].owned);
-	pthread_cond_destroy(&u->changed);
-	pthread_mutex_destroy(&u->lock);
-	free(u->parts);
+	senders_fini(&u->senders);
 	free(u->lead);
 	free(u->bytes);
 	free(u->etag);
@@ -194,19 +148,6 @@ void multipart_close(struct multipart *u)
 }
 
 /* --- headers ------------------------------------------------------------- */
-
-/* CRC-32C as S3 wants it: base64 of the bytes in network order. */
-static void write_checksum(uint32_t crc, char out[CHECKSUM_SIZE])
-{
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				     "abcdefghijklmnopqrstuvwxyz0123456789+/";
-	/* 32 bits in digits of 6 bits, with 4 zeros at the end. */
-	uint64_t bits = (uint64_t)crc << 4;
-
-	for (int i = 0; i < 6; i++)
-		out[i] = digits[bits >> (30 - 6 * i) & 63];
-	memcpy(out + 6, "==", 3);
-}
 
 /* The condition of the request that makes the object visible. */
 static const char *condition_of(const struct multipart *u, char line[LINE_SIZE])
@@ -219,191 +160,21 @@ static const char *condition_of(const struct multipart *u, char line[LINE_SIZE])
 	return line;
 }
 
-/* --- the senders --------------------------------------------------------- */
-
-static int poll_sender(void *arg)
-{
-	struct multipart *u = arg;
-	int r;
-
-	pthread_mutex_lock(&u->lock);
-	r = u->error;
-	pthread_mutex_unlock(&u->lock);
-	return r;
-}
-
-static int keep_part(struct multipart *u, const struct multipart_job *job,
-		     const struct store_request *r, uint32_t crc)
-{
-	char *etag = *r->answer.etag ? strdup(r->answer.etag) : NULL;
-
-	if (!*r->answer.etag) {
-		log_error(u->log, "%s: the server named no ETag for part %u",
-			  store_name(u->store), job->number);
-		return -EPROTO;
-	}
-	if (!etag)
-		return log_no_memory(u->log, store_name(u->store));
-	pthread_mutex_lock(&u->lock);
-	free(u->parts[job->number].etag);
-	u->parts[job->number] = (struct multipart_part){ etag, crc };
-	pthread_mutex_unlock(&u->lock);
-	return 0;
-}
-
-static int send_part(struct multipart *u, const struct multipart_job *job)
-{
-	char line[64], sum[CHECKSUM_SIZE];
-	cleanup_free char *query = NULL;
-	bool checks = store_has_checksums(u->store);
-	uint32_t crc = checks ? crc32c(0, job->bytes, job->size) : 0;
-	struct store_request r = {
-		.method = NET_PUT,
-		.body = job->bytes,
-		.body_size = job->size,
-		.poll = poll_sender,
-		.arg = u,
-	};
-	int error;
-
-	if (text_print(&query, "partNumber=%u&%s", job->number, u->id_query))
-		return log_no_memory(u->log, store_name(u->store));
-	r.query = query;
-	if (checks) {
-		write_checksum(crc, sum);
-		snprintf(line, sizeof(line), "x-amz-checksum-crc32c: %s", sum);
-		r.headers[0] = line;
-	}
-	error = store_send(u->store, &r);
-	if (!error)
-		error = keep_part(u, job, &r, crc);
-	else if (!poll_sender(u))
-		store_failed(u->store, &r, "cannot upload a part", error);
-	store_request_fini(&r);
-	return error;
-}
-
-/* Returns a part that no sender has taken, or NULL. */
-static struct multipart_job *find_job(struct multipart *u)
-{
-	for (size_t i = 0; i < SENDERS_MAX; i++) {
-		if (u->jobs[i].number && !u->jobs[i].taken)
-			return &u->jobs[i];
-	}
-	return NULL;
-}
-
-static void end_job(struct multipart *u, struct multipart_job *job, int error)
-{
-	free(job->owned);
-	*job = (struct multipart_job){ 0 };
-	u->num_jobs--;
-	if (!u->error)
-		u->error = error;
-	pthread_cond_broadcast(&u->changed);
-}
-
-static void *run_sender(void *arg)
-{
-	struct multipart *u = arg;
-
-	pthread_mutex_lock(&u->lock);
-	while (!u->error) {
-		struct multipart_job *job = find_job(u);
-		int r;
-
-		if (!job && u->ends)
-			break;
-		if (!job) {
-			pthread_cond_wait(&u->changed, &u->lock);
-			continue;
-		}
-		job->taken = true;
-		pthread_mutex_unlock(&u->lock);
-		r = send_part(u, job);
-		pthread_mutex_lock(&u->lock);
-		end_job(u, job, r);
-	}
-	pthread_mutex_unlock(&u->lock);
-	return NULL;
-}
-
 /* --- the owner's side ---------------------------------------------------- */
-
-/* Waits a little for a change. The caller holds the lock. */
-static void wait_for_change(struct multipart *u)
-{
-	struct timespec end = clock_in_ms(POLL_MS);
-
-	pthread_cond_timedwait(&u->changed, &u->lock, &end);
-}
-
-/* Waits until at most `most` parts are on their way. */
-static int wait_for_jobs(struct multipart *u, unsigned most)
-{
-	scoped_lock(&u->lock);
-
-	while (!u->error && u->num_jobs > most) {
-		int r;
-
-		wait_for_change(u);
-		pthread_mutex_unlock(&u->lock);
-		r = u->poll ? u->poll(u->arg) : 0;
-		pthread_mutex_lock(&u->lock);
-		if (!u->error)
-			u->error = r;
-	}
-	return u->error;
-}
-
-/* Starts a sender unless there is one for each part. */
-static int need_sender(struct multipart *u)
-{
-	int r;
-
-	if (u->num_senders >= u->num_jobs)
-		return 0;
-	r = thread_start(&u->senders[u->num_senders], run_sender, u);
-	if (!r)
-		u->num_senders++;
-	else if (!u->num_senders)
-		log_error(u->log, "cannot start a thread: %s", strerror(-r));
-	return u->num_senders ? 0 : r;
-}
 
 static int begin(struct multipart *u);
 
-/* Sends a part as soon as there is room. Takes `owned`, also on failure. */
+/* Begins the upload, and sends a part of it. Takes `owned`, also on failure. */
 static int push(struct multipart *u, unsigned number, const uint8_t *bytes,
 		uint64_t size, uint8_t *owned)
 {
-	unsigned most = (unsigned)min_u64(parts_window(size), SENDERS_MAX) - 1;
 	int r = begin(u);
 
-	if (!r && number > PARTS_MAX) {
-		log_error(u->log,
-			  "%s: it would have over %u parts: write a file, and "
-			  "copy that to the server",
-			  store_name(u->store), PARTS_MAX);
-		r = -EFBIG;
-	}
-	r = r ? r : wait_for_jobs(u, most);
-	if (r) {
+	if (r)
 		free(owned);
-		return r;
-	}
-	pthread_mutex_lock(&u->lock);
-	for (size_t i = 0; i < SENDERS_MAX; i++) {
-		if (u->jobs[i].number)
-			continue;
-		u->jobs[i] = (struct multipart_job){ number, false, bytes, size,
-						     owned };
-		u->num_jobs++;
-		break;
-	}
-	pthread_cond_broadcast(&u->changed);
-	pthread_mutex_unlock(&u->lock);
-	return need_sender(u);
+	else
+		r = senders_push(&u->senders, number, bytes, size, owned);
+	return r;
 }
 
 static int send_filled(struct multipart *u)
@@ -485,6 +256,7 @@ static int set_id(struct multipart *u, const struct store_request *r)
 		return log_no_memory(u->log, store_name(u->store));
 	text_print(&u->id_query, "uploadId=%s", encoded);
 	u->id = u->id_query ? strdup(id) : NULL;
+	u->senders.id_query = u->id_query;
 	return u->id ? 0 : log_no_memory(u->log, store_name(u->store));
 }
 
@@ -610,7 +382,7 @@ static void print_text(FILE *out, const char *text)
 /* Returns the list of parts as XML, which the caller frees, or NULL. */
 static char *list_parts(struct multipart *u, size_t *size, unsigned *num)
 {
-	char *text = NULL, sum[CHECKSUM_SIZE];
+	char *text = NULL, sum[SENDERS_CHECKSUM_SIZE];
 	FILE *out = open_memstream(&text, size);
 
 	if (!out)
@@ -619,7 +391,7 @@ static char *list_parts(struct multipart *u, size_t *size, unsigned *num)
 	      "2006-03-01/\">",
 	      out);
 	for (unsigned i = 1; i <= PARTS_MAX; i++) {
-		const struct multipart_part *p = &u->parts[i];
+		const struct senders_part *p = &u->senders.parts[i];
 
 		if (!p->etag)
 			continue;
@@ -628,7 +400,7 @@ static char *list_parts(struct multipart *u, size_t *size, unsigned *num)
 		print_text(out, p->etag);
 		fputs("</ETag>", out);
 		if (store_has_checksums(u->store)) {
-			write_checksum(p->crc, sum);
+			senders_checksum(p->crc, sum);
 			fprintf(out, "<ChecksumCRC32C>%s</ChecksumCRC32C>",
 				sum);
 		}
@@ -738,7 +510,7 @@ static int send_rest(struct multipart *u, const uint8_t *bytes, uint64_t size,
 		r = push_equal(u, bytes, size);
 	else
 		r = push_front(u, bytes, size, u->front_parts);
-	r = r ? r : wait_for_jobs(u, 0);
+	r = r ? r : senders_wait(&u->senders, 0);
 	return r ? r : complete(u, result->size, result);
 }
 
@@ -764,7 +536,7 @@ int multipart_finish(struct multipart *u, int fd, uint64_t front,
 	r = r ? r : send_rest(u, bytes, size, result);
 	u->complete = !r;
 	/* The senders read the mapped bytes. */
-	end_senders(u, r);
+	senders_end(&u->senders, r);
 	if (bytes)
 		munmap(bytes, size);
 	result->repeated = store_repeated(u->store);
