@@ -182,7 +182,6 @@ ROOMS_LARGE = {
     "fs/mount/fuse/uring": 790,
     "fs/source/keys/credentials": 730,
     "fs/source/local/file": 790,
-    "loader/image/jpeg/baseline": 920,
     "loader/pipeline/op/op": 1010,
     "loader/run/feed/zerocopy_client": 860,
     "loader/run/gpu/upload": 800,
