@@ -178,7 +178,6 @@ ROOMS_LARGE = {
     "fs/data/dataset/verify": 790,
     "fs/data/engine/pool": 730,
     "fs/data/engine/slot": 730,
-    "fs/mount/fuse/operations": 710,
     "fs/mount/fuse/uring": 790,
     "fs/source/keys/credentials": 730,
     "fs/source/local/file": 790,

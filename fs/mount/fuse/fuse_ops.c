@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "fs/base/util/cleanup.h"
+#include "fs/mount/fuse/directory.h"
 #include "fs/mount/fuse/inval.h"
 #include "fs/mount/fuse/operations.h"
 

@@ -15,15 +15,9 @@
 #include "fs/base/util/clock.h"
 #include "fs/mount/fuse/inval.h"
 #include "fs/mount/fuse/open_files.h"
-#include "fs/mount/zerocopy/peer.h"
 
 enum {
 	STATFS_BLOCK = 4096,
-	/* "." and ".." come first in every directory. */
-	DOTS = 2,
-	/* Bytes of an entry of a listing, to estimate how many fit. */
-	ENTRY_BYTES = 40,
-	ENTRY_PLUS_BYTES = 168,
 	/* Milliseconds that a read waits for memory of the budget. */
 	WAIT_MS = 10000,
 };
@@ -73,8 +67,7 @@ static char *scratch_of(struct fuse_ops *ops, size_t size)
 	return s->bytes;
 }
 
-/* Returns memory for a reply of `size` bytes; NULL: there is none. */
-static char *room_for(const struct fuse_request *q, size_t size)
+char *op_room(const struct fuse_request *q, size_t size)
 {
 	char *room = request_room(q, size);
 
@@ -91,8 +84,8 @@ static double name_timeout_of(const struct ns_entry *entry)
 	return entry->is_named ? for_now : timeout_of(entry);
 }
 
-static void fill_entry(struct ns *ns, const struct ns_entry *entry,
-		       struct fuse_entry_param *out)
+void op_fill_entry(struct ns *ns, const struct ns_entry *entry,
+		   struct fuse_entry_param *out)
 {
 	*out = (struct fuse_entry_param){
 		.ino = ns_ino(&entry->object),
@@ -102,10 +95,7 @@ static void fill_entry(struct ns *ns, const struct ns_entry *entry,
 	ns_stat(ns, entry, &out->attr);
 }
 
-/* Returns the process that made a request, with its groups from /proc, or
-   without groups if that fails. The sandbox forbids /proc; therefore the
-   watcher opens the file. */
-static struct peer caller_of(const struct fuse_request *q)
+struct peer op_caller(const struct fuse_request *q)
 {
 	struct peer caller = { .pid = q->pid, .uid = q->uid, .gid = q->gid };
 	cleanup_fd int status = -1;
@@ -117,8 +107,8 @@ static struct peer caller_of(const struct fuse_request *q)
 	return caller;
 }
 
-static bool may_read(const struct ns *ns, const struct peer *caller,
-		     uint32_t dataset)
+bool op_may_read(const struct ns *ns, const struct peer *caller,
+		 uint32_t dataset)
 {
 	const struct ns_object top = { NS_FIXED, dataset, 0, NS_ROOT };
 	struct stat st;
@@ -133,7 +123,7 @@ static bool may_read(const struct ns *ns, const struct peer *caller,
 void op_statfs(const struct fuse_request *q, uint64_t ino)
 {
 	const struct ns *ns = q->ops->ns;
-	const struct peer caller = caller_of(q);
+	const struct peer caller = op_caller(q);
 	const struct ns_object object = ns_object(ino);
 	struct statvfs st = {
 		.f_bsize = STATFS_BLOCK,
@@ -144,7 +134,7 @@ void op_statfs(const struct fuse_request *q, uint64_t ino)
 
 	for (uint32_t i = 0; i < ns_datasets(ns); i++) {
 		if ((object.dataset && object.dataset != i) ||
-		    !may_read(ns, &caller, i))
+		    !op_may_read(ns, &caller, i))
 			continue;
 		st.f_files += ns_files(ns, i);
 		bytes += ns_bytes(ns, i);
@@ -160,7 +150,7 @@ static struct open_file *file_of(const struct fuse_file_info *fi)
 	return (struct open_file *)(uintptr_t)fi->fh;
 }
 
-static bool is_mixed_root(const struct ns *ns, uint64_t ino)
+bool op_is_mixed_root(const struct ns *ns, uint64_t ino)
 {
 	return ino == FUSE_ROOT_ID && ns_is_mixed(ns);
 }
@@ -174,7 +164,7 @@ bool op_is_at_hand(const struct fuse_request *q, uint64_t ino)
 
 bool op_lists_at_once(const struct fuse_request *q, uint64_t ino)
 {
-	return op_is_at_hand(q, ino) && !is_mixed_root(q->ops->ns, ino);
+	return op_is_at_hand(q, ino) && !op_is_mixed_root(q->ops->ns, ino);
 }
 
 bool op_releases_at_once(const struct fuse_file_info *fi)
@@ -197,7 +187,7 @@ void op_lookup(const struct fuse_request *q, uint64_t parent, const char *name)
 	/* Inode number 0: the kernel caches that the name does not exist. */
 	param.entry_timeout = timeout_of(&entry);
 	if (!r)
-		fill_entry(ns, &entry, &param);
+		op_fill_entry(ns, &entry, &param);
 	if (r && r != -ENOENT)
 		reply_error(q, r);
 	else
@@ -267,137 +257,6 @@ void op_listxattr(const struct fuse_request *q, uint64_t ino, size_t size)
 	int r = ns_xattr_names(q->ops->ns, &object, text, &need);
 
 	reply_xattr(q, r, text, need, size);
-}
-
-/* --- directories --- */
-
-/* A part of a listing, which fits into one reply. */
-struct dirents {
-	const struct fuse_request *q;
-	struct ns *ns;
-	char *buf;
-	size_t size;
-	size_t used;
-	bool plus;
-	/* The user, who sees only entries that this user may read; NULL: all
-	   users see the same entries. */
-	const struct peer *caller;
-};
-
-/* Appends a name; `next` is the offset after it. Returns false if it does not
-   fit. */
-static bool append(struct dirents *d, const struct ns_name *name, off_t next)
-{
-	struct fuse_entry_param param = { .ino = 0 };
-	char *at = d->buf + d->used;
-	size_t left = d->size - d->used, need;
-
-	if (d->plus && name->has_attr)
-		fill_entry(d->ns, &name->entry, &param);
-	else
-		ns_stat_object(d->ns, &name->entry.object, &param.attr);
-	if (d->plus)
-		need = fuse_add_direntry_plus(d->q->fuse, at, left, name->name,
-					      &param, next);
-	else
-		need = fuse_add_direntry(d->q->fuse, at, left, name->name,
-					 &param.attr, next);
-	if (need > left)
-		return false;
-	d->used += need;
-	return true;
-}
-
-static bool append_listed(void *arg, const struct ns_name *name)
-{
-	const struct dirents *d = arg;
-
-	if (d->caller &&
-	    !may_read(d->ns, d->caller, name->entry.object.dataset))
-		return true;
-	return append(arg, name, (off_t)name->next + DOTS);
-}
-
-static bool append_dots(struct dirents *d, const struct ns_object *dir,
-			off_t off)
-{
-	const struct ns_name dots[DOTS] = {
-		{ .name = ".", .entry.object = *dir },
-		{ .name = "..", .entry.object = ns_parent(d->ns, dir) },
-	};
-
-	for (; off < DOTS; off++) {
-		if (!append(d, &dots[off], off + 1))
-			return false;
-	}
-	return true;
-}
-
-static void reply_dirents(struct dirents *d, uint64_t ino, off_t off)
-{
-	const struct ns_object dir = ns_object(ino);
-	const struct ns_listing listing = {
-		.first = off > DOTS ? (uint64_t)off - DOTS : 0,
-		.hint = d->size / (d->plus ? ENTRY_PLUS_BYTES : ENTRY_BYTES),
-		.with_attr = d->plus,
-		.user = d->q->uid,
-		.emit = append_listed,
-		.arg = d,
-	};
-	struct peer caller;
-	int r = d->buf ? 0 : -ENOMEM;
-
-	if (is_mixed_root(d->ns, ino)) {
-		caller = caller_of(d->q);
-		d->caller = &caller;
-	}
-	if (!r && append_dots(d, &dir, off))
-		r = ns_list(d->ns, &dir, &listing);
-	/* Entries before a failure are valid; the next call returns the
-	   error. */
-	if (r && !d->used)
-		reply_error(d->q, r);
-	else
-		reply_bytes(d->q, d->buf, d->used);
-}
-
-/*
- * A directory needs no handle, and the kernel may cache listings indefinitely,
- * but not the one that differs between users. On ENOSYS, a kernel with
- * FUSE_CAP_NO_OPENDIR_SUPPORT stops asking for this mount and caches all; an
- * older one would report a failure.
- */
-void op_opendir(const struct fuse_request *q, uint64_t ino,
-		struct fuse_file_info *fi)
-{
-	if (q->ops->no_opendir) {
-		reply_error(q, -ENOSYS);
-		return;
-	}
-	fi->cache_readdir = !is_mixed_root(q->ops->ns, ino);
-	fi->keep_cache = fi->cache_readdir;
-	reply_open(q, fi);
-}
-
-void op_readdir(const struct fuse_request *q, uint64_t ino, size_t size,
-		off_t off)
-{
-	reply_dirents(&(struct dirents){ .q = q,
-					 .ns = q->ops->ns,
-					 .buf = room_for(q, size),
-					 .size = size },
-		      ino, off);
-}
-
-void op_readdirplus(const struct fuse_request *q, uint64_t ino, size_t size,
-		    off_t off)
-{
-	reply_dirents(&(struct dirents){ .q = q,
-					 .ns = q->ops->ns,
-					 .buf = room_for(q, size),
-					 .size = size,
-					 .plus = true },
-		      ino, off);
 }
 
 /* --- files --- */
@@ -555,7 +414,7 @@ static void read_slot(const struct fuse_request *q, struct open_file *f,
 static void read_vfile(const struct fuse_request *q, const struct vfile *vfile,
 		       size_t size, uint64_t off)
 {
-	char *buf = room_for(q, size);
+	char *buf = op_room(q, size);
 	ssize_t got = buf ? vfile_read(vfile, buf, size, off, NULL, NULL)
 			  : -ENOMEM;
 

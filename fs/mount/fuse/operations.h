@@ -13,7 +13,9 @@
 #include "fs/mount/fuse/open_files.h"
 #include "fs/mount/fuse/request.h"
 #include "fs/mount/namespace/ns.h"
+#include "fs/mount/zerocopy/peer.h"
 
+struct fuse_entry_param;
 struct fuse_session;
 struct inval;
 struct watcher;
@@ -47,12 +49,6 @@ void op_readlink(const struct fuse_request *q, uint64_t ino);
 void op_getxattr(const struct fuse_request *q, uint64_t ino, const char *name,
 		 size_t size);
 void op_listxattr(const struct fuse_request *q, uint64_t ino, size_t size);
-void op_opendir(const struct fuse_request *q, uint64_t ino,
-		struct fuse_file_info *fi);
-void op_readdir(const struct fuse_request *q, uint64_t ino, size_t size,
-		off_t off);
-void op_readdirplus(const struct fuse_request *q, uint64_t ino, size_t size,
-		    off_t off);
 void op_open(const struct fuse_request *q, uint64_t ino,
 	     struct fuse_file_info *fi);
 void op_read(const struct fuse_request *q, uint64_t ino, size_t size, off_t off,
@@ -71,5 +67,20 @@ bool op_open_at_once(const struct fuse_request *q, uint64_t ino,
 		     struct fuse_file_info *fi);
 bool op_read_at_once(const struct fuse_request *q, uint64_t ino, size_t size,
 		     off_t off, const struct fuse_file_info *fi);
+
+/* Returns memory for a reply of `size` bytes; NULL: there is none. */
+char *op_room(const struct fuse_request *q, size_t size);
+/* Describes an entry to the kernel. */
+void op_fill_entry(struct ns *ns, const struct ns_entry *entry,
+		   struct fuse_entry_param *out);
+/* Returns the process that made a request, with its groups from /proc, or
+   without groups if that fails. The sandbox forbids /proc; therefore the
+   watcher opens the file. */
+struct peer op_caller(const struct fuse_request *q);
+/* Returns whether a process may read a dataset. */
+bool op_may_read(const struct ns *ns, const struct peer *caller,
+		 uint32_t dataset);
+/* Returns whether it is a root whose entries differ between users. */
+bool op_is_mixed_root(const struct ns *ns, uint64_t ino);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fs/base/metrics/rings_count.h"
+#include "fs/mount/fuse/directory.h"
 #include "fs/mount/fuse/workers.h"
 
 /* A request: its arguments are in the entry until the reply. */
