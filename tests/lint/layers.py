@@ -183,7 +183,6 @@ ROOMS_LARGE = {
     "fs/source/local/file": 790,
     "loader/pipeline/op/op": 1010,
     "loader/run/feed/zerocopy_client": 860,
-    "loader/run/gpu/upload": 800,
     "loader/run/ring/ring": 760,
     "loader/run/transform/frame": 750,
     "loader/run/transform/pipeline": 710,

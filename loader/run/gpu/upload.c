@@ -13,43 +13,9 @@
 #include "fs/base/util/log.h"
 #include "loader/util/scratch.h"
 
-enum {
-	PIECES = 2,
-	/* Size of a copy: some 50 us on a bus of 25 GB/s, long compared with
-	   the 3 us of queuing it. */
-	PIECE_SIZE = 1 << 20,
-	PAGE = 4096,
-	/* The granularity of a GPU's memory, in size and for each tensor. */
-	DEVICE_GRAIN = 512,
-};
-
-/* Pinned memory through which ordinary memory is copied. */
-struct upload_piece {
-	void *bytes;
-	struct cuda_event *read; /* recorded after the last copy out of it */
-};
-
-struct upload {
-	struct cuda *cuda;
-	struct log *log;
-	struct cuda_stream *stream;
-	pthread_mutex_t lock; /* guards what is queued on the stream, and all
-				 that follows */
-	struct upload_piece pieces[PIECES];
-	uint32_t next_piece;
-	uint64_t budget;
-	bool is_logged; /* the exhausted budget was logged */
-	struct upload_stats stats;
-};
-
-struct upload_part {
-	void *host;
-	uint64_t host_capacity;
-	bool pinned;		/* else the host's memory is this: */
-	struct buffer ordinary; /* its bytes are host */
-	uint64_t device;
-	uint64_t device_capacity;
-};
+/* Size of a copy: some 50 us on a bus of 25 GB/s, long compared with the 3 us of
+   queuing it. */
+enum { PIECE_SIZE = 1 << 20 };
 
 /* A stream that acquired the slot, and the event that is recorded on it when
    the slot is released. */
@@ -85,7 +51,7 @@ static int open_pieces(struct upload *u)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < PIECES && !r; i++) {
+	for (size_t i = 0; i < UPLOAD_PIECES && !r; i++) {
 		r = cuda_host_alloc(u->cuda, PIECE_SIZE, &u->pieces[i].bytes);
 		if (!r)
 			r = cuda_event_create(u->cuda, &u->pieces[i].read);
@@ -130,7 +96,7 @@ void upload_close(struct upload *u)
 		return;
 	if (u->stream)
 		finish_stream(u);
-	for (size_t i = 0; i < PIECES; i++) {
+	for (size_t i = 0; i < UPLOAD_PIECES; i++) {
 		cuda_event_destroy(u->cuda, u->pieces[i].read);
 		cuda_host_free(u->cuda, u->pieces[i].bytes);
 	}
@@ -143,91 +109,6 @@ void upload_get_stats(struct upload *u, struct upload_stats *out)
 {
 	scoped_lock(&u->lock);
 	*out = u->stats;
-}
-
-/* --- memory --- */
-
-/* Adds pinned bytes, if the budget allows. */
-static bool take_budget(struct upload *u, uint64_t size)
-{
-	scoped_lock(&u->lock);
-	if (!range_ok(u->stats.pinned, size, u->budget)) {
-		if (!u->is_logged)
-			log_info(
-				u->log,
-				"upload: all %llu bytes that may be pinned are in use; other batches need one more copy on their way to the GPU",
-				(unsigned long long)u->budget);
-		u->is_logged = true;
-		return false;
-	}
-	u->stats.pinned += size;
-	return true;
-}
-
-static void count(struct upload *u, uint64_t *what, uint64_t by)
-{
-	scoped_lock(&u->lock);
-	*what += by;
-}
-
-static void free_host(struct upload *u, struct upload_part *p)
-{
-	if (p->pinned) {
-		cuda_host_free(u->cuda, p->host);
-		count(u, &u->stats.pinned, -p->host_capacity);
-	} else {
-		count(u, &u->stats.ordinary, -p->ordinary.capacity);
-		buffer_fini(&p->ordinary);
-	}
-	p->host = NULL;
-	p->host_capacity = 0;
-	p->pinned = false;
-}
-
-static int grow_host(struct upload *u, struct upload_part *p, uint64_t size)
-{
-	uint64_t capacity = align_up(size + size / 8, PAGE);
-	int r;
-
-	free_host(u, p);
-	if (take_budget(u, capacity)) {
-		p->pinned = !cuda_host_alloc(u->cuda, capacity, &p->host);
-		if (p->pinned) {
-			p->host_capacity = capacity;
-			return 0;
-		}
-		/* Memory that cannot be pinned may still be allocated. */
-		count(u, &u->stats.pinned, -capacity);
-	}
-	r = buffer_reserve(&p->ordinary, size);
-	if (r)
-		return r;
-	p->host = p->ordinary.bytes;
-	p->host_capacity = p->ordinary.capacity;
-	count(u, &u->stats.ordinary, p->host_capacity);
-	return 0;
-}
-
-static void free_device(struct upload *u, struct upload_part *p)
-{
-	cuda_device_free(u->cuda, p->device);
-	count(u, &u->stats.device, -p->device_capacity);
-	p->device = 0;
-	p->device_capacity = 0;
-}
-
-static int grow_device(struct upload *u, struct upload_part *p, uint64_t size)
-{
-	uint64_t capacity = align_up(size + size / 8, DEVICE_GRAIN);
-	int r;
-
-	free_device(u, p);
-	r = cuda_device_alloc(u->cuda, capacity, &p->device);
-	if (r)
-		return r;
-	p->device_capacity = capacity;
-	count(u, &u->stats.device, capacity);
-	return 0;
 }
 
 /* --- slots --- */
@@ -279,8 +160,8 @@ void upload_slot_close(struct upload_slot *s)
 	if (wait_for_all(s))
 		cuda_synchronize(s->upload->cuda);
 	for (uint32_t i = 0; s->parts && i < s->num_parts; i++) {
-		free_host(s->upload, &s->parts[i]);
-		free_device(s->upload, &s->parts[i]);
+		upload_free_host(s->upload, &s->parts[i]);
+		upload_free_device(s->upload, &s->parts[i]);
 	}
 	for (uint32_t i = 0; i < s->num_events; i++)
 		cuda_event_destroy(s->upload->cuda, s->users[i].released);
@@ -305,8 +186,9 @@ int upload_begin(struct upload_slot *s)
 	if (s->has_waited) {
 		before = clock_ns();
 		r = cuda_event_synchronize(u->cuda, s->copied);
-		count(u, &u->stats.waits, 1);
-		count(u, &u->stats.wait_ns, (uint64_t)(clock_ns() - before));
+		upload_count(u, &u->stats.waits, 1);
+		upload_count(u, &u->stats.wait_ns,
+			     (uint64_t)(clock_ns() - before));
 	}
 	if (!r)
 		s->round = ROUND_WRITING;
@@ -330,11 +212,11 @@ int upload_reserve(struct upload_slot *s, uint32_t part, uint64_t host,
 	if (host > INT64_MAX / 2 || device > INT64_MAX / 2)
 		return -ENOMEM;
 	if (host > p->host_capacity)
-		r = grow_host(s->upload, p, host);
+		r = upload_grow_host(s->upload, p, host);
 	if (!r && device > p->device_capacity) {
 		r = wait_for_all(s);
 		if (!r)
-			r = grow_device(s->upload, p, device);
+			r = upload_grow_device(s->upload, p, device);
 	}
 	return r;
 }
@@ -402,7 +284,7 @@ static int copy_piece(struct upload *u, uint64_t to, const uint8_t *from,
 	r = cuda_copy_to_device(u->cuda, to, p->bytes, size, u->stream);
 	if (!r)
 		r = cuda_event_record(u->cuda, p->read, u->stream);
-	u->next_piece = (u->next_piece + 1) % PIECES;
+	u->next_piece = (u->next_piece + 1) % UPLOAD_PIECES;
 	return r;
 }
 

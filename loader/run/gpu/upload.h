@@ -44,7 +44,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/run/gpu/cuda.h"
+#include "loader/run/gpu/upload_memory.h"
 
 struct log;
 struct upload;
@@ -63,18 +63,6 @@ int upload_open(const struct upload_options *options, struct upload **out);
  * Takes NULL.
  */
 void upload_close(struct upload *upload);
-
-/* Totals since upload_open(). */
-struct upload_stats {
-	uint64_t batches;  /* started */
-	uint64_t bytes;	   /* copied */
-	uint64_t staged;   /* of these, through the pieces */
-	uint64_t waits;	   /* upload_begin() found copies unfinished */
-	uint64_t wait_ns;  /* how long it waited */
-	uint64_t pinned;   /* bytes of slots that are pinned now */
-	uint64_t ordinary; /* bytes of slots that are not pinned */
-	uint64_t device;   /* bytes of the device's memory now */
-};
 
 void upload_get_stats(struct upload *upload, struct upload_stats *out);
 
