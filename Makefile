@@ -268,7 +268,7 @@ $(checked): $(BUILD)/checked/%.o: %.c $(BUILD)/flags Makefile
 # Rewritten only if the content changes, so that nothing rebuilds needlessly.
 update = @mkdir -p $(@D); { $(1); } | cmp -s - $@ || { $(1); } > $@
 $(BUILD)/flags: FORCE
-	$(call update,echo '$(CC) $(ALL_CFLAGS) found=$(found) $(curl_cflags)')
+	$(call update,echo '$(CC) $(filter-out -I$(BUILD),$(ALL_CFLAGS)) found=$(found) $(curl_cflags)')
 # Rebuild the objects if the interpreter changes.
 $(BUILD)/python.flags: FORCE
 	$(call update,echo '$(python_include) $(python_suffix)')

@@ -32,8 +32,8 @@ CC, SANITIZER = flags()
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory):
-    """DESTDIR of an installation under /usr, out of a build of its own: the
-    prefix is in beton.pc, and the tested build stays as it is. The processes of
+    """DESTDIR of an installation under /usr, out of a copy of the build: the prefix
+    is in beton.pc, and the tested build stays as it is. The processes of
     pytest-xdist share it."""
     for tool in ("make", CC, "pkg-config"):
         if not shutil.which(tool):
@@ -48,8 +48,13 @@ def root(tmp_path_factory):
     with open(folder / "installed.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not dest.exists():
+            build = folder / "installed.build"
+            # Copies keep the times of files, so that make compiles nothing again.
+            shutil.copytree(BUILD, build, symlinks=True, ignore=(
+                lambda _, names: [n for n in names if n.startswith("test_")]))
             run("make", "-s", f"-j{os.cpu_count()}", "-C", ROOT, "install",
                 f"DESTDIR={dest}.new", "PREFIX=/usr", f"CC={CC}", f"SAN={san}",
-                f"BUILD={folder / 'installed.build'}", env=quiet)
+                f"BUILD={build}", env=quiet)
+            shutil.rmtree(build)
             os.rename(f"{dest}.new", dest)
     return dest

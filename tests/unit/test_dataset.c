@@ -4,25 +4,12 @@
 #include <sys/stat.h>
 
 #include "fs/data/dataset/value.h"
+#include "tests/unit/heard.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 40 };
 
 static char path[] = "/tmp/test_dataset.XXXXXX";
-
-struct heard {
-	unsigned lines;
-	char last[1024];
-};
-
-static void hear(void *arg, enum beton_log_level level, const char *message)
-{
-	struct heard *h = arg;
-
-	(void)level;
-	h->lines++;
-	snprintf(h->last, sizeof(h->last), "%s", message);
-}
 
 static uint64_t record_of(const struct dataset *ds, uint64_t sample)
 {
@@ -177,7 +164,7 @@ static void hurt_pointers_are_refused_with_one_line(void)
 		{ MADE_ARRAY, 0, "field array: its bytes are not inside" },
 		{ MADE_TENSOR, 0, "field tensor: its bytes are not inside" },
 	};
-	struct heard heard = { 0 };
+	struct heard heard = HEARD_NOTHING;
 	struct dataset *ds;
 	struct value v;
 	struct log log;
@@ -224,7 +211,7 @@ static void a_short_file_is_an_io_error(void)
 
 static int open_bytes(const void *bytes, size_t size, char *message)
 {
-	struct heard heard = { 0 };
+	struct heard heard = HEARD_NOTHING;
 	struct dataset *ds = NULL;
 	struct log log;
 	FILE *f = fopen(path, "w");

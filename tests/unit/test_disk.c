@@ -16,6 +16,7 @@
 #include "fs/base/util/rng.h"
 #include "fs/source/tier/store.h"
 #include "tests/unit/counted.h"
+#include "tests/unit/heard.h"
 
 enum { PAGE = TIER_PAGE, SIZE = (6 << 20) + 1234, READ = 110000 };
 
@@ -24,26 +25,8 @@ static char dir[64], path[64];
 static uint8_t *all;
 static struct rng rng = { .key = 3 };
 
-struct heard {
-	pthread_mutex_t lock;
-	unsigned lines;
-	char last[1024];
-};
-
-static struct heard heard = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct heard heard = HEARD_NOTHING;
 static struct log hearing;
-
-static void hear(void *arg, enum beton_log_level level, const char *message)
-{
-	struct heard *h = arg;
-
-	if (level == BETON_LOG_INFO)
-		return;
-	pthread_mutex_lock(&h->lock);
-	h->lines++;
-	snprintf(h->last, sizeof(h->last), "%s", message);
-	pthread_mutex_unlock(&h->lock);
-}
 
 static uint64_t random_below(uint64_t n)
 {

@@ -10,6 +10,7 @@
 #include "fs/base/util/clock.h"
 #include "fs/source/net/secret.h"
 #include "tests/unit/t.h"
+#include "tests/unit/write_file.h"
 
 static char folder[] = "/tmp/test_outside.XXXXXX";
 
@@ -19,13 +20,6 @@ static const char *path_of(const char *name)
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	return path;
-}
-
-static void write_file(const char *name, const void *bytes, size_t size)
-{
-	FILE *f = fopen(path_of(name), "we");
-
-	CHECK(f && fwrite(bytes, 1, size, f) == size && !fclose(f));
 }
 
 /* The text of a file of `size` bytes, or its -errno. */
@@ -49,17 +43,17 @@ static void files_are_read(void)
 
 	CHECK(big);
 	memset(big, 'x', OUTSIDE_TEXT_MAX + 1);
-	write_file("a", "text\n", 5);
+	write_file(path_of("a"), "text\n", 5);
 	CHECK(!reads(path_of("a"), "text\n", 5));
 	for (size_t n = 4090; n < 4100; n++) {
-		write_file("a", big, n);
+		write_file(path_of("a"), big, n);
 		CHECK(!reads(path_of("a"), big, n));
 	}
-	write_file("a", big, OUTSIDE_TEXT_MAX - 1);
+	write_file(path_of("a"), big, OUTSIDE_TEXT_MAX - 1);
 	CHECK(!reads(path_of("a"), big, OUTSIDE_TEXT_MAX - 1));
-	write_file("a", big, OUTSIDE_TEXT_MAX + 1);
+	write_file(path_of("a"), big, OUTSIDE_TEXT_MAX + 1);
 	CHECK(reads(path_of("a"), "", 0) == -EFBIG);
-	write_file("a", "a\0b", 3);
+	write_file(path_of("a"), "a\0b", 3);
 	CHECK(reads(path_of("a"), "", 0) == -EINVAL);
 	CHECK(!reads("/dev/null", "", 0));
 	CHECK(reads(path_of("none"), "", 0) == -ENOENT);
@@ -78,7 +72,7 @@ static void a_tilde_is_the_home_directory(void)
 	char path[200];
 
 	CHECK(!setenv("HOME", folder, 1));
-	write_file("a", "x", 1);
+	write_file(path_of("a"), "x", 1);
 	CHECK(!reads("~/a", "x", 1));
 	CHECK(reads("~a", "", 0) == -ENOENT);
 	CHECK(!unsetenv("HOME"));

@@ -11,6 +11,7 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/rng.h"
 #include "tests/unit/t.h"
+#include "tests/unit/write_file.h"
 
 static char why[200];
 
@@ -59,26 +60,19 @@ static void nonsense_is_refused(void)
 
 static char path[] = "/tmp/test_sample_ids-XXXXXX";
 
-static void write_file(const void *bytes, size_t size)
-{
-	FILE *f = fopen(path, "w");
-
-	CHECK(f && fwrite(bytes, 1, size, f) == size && !fclose(f));
-}
-
 static void a_file_has_one_in_a_line(void)
 {
 	static const char text[] = "# poisoned\n 12\r\n\n000003 # a comment\n"
 				   "\t7\n#9\n12";
 	struct sample_ids *ids;
 
-	write_file(text, strlen(text));
+	write_file(path, text, strlen(text));
 	ids = list(path);
 	CHECK(ids->count == 4 && sample_ids_has(ids, 3) &&
 	      sample_ids_has(ids, 7));
 	CHECK(sample_ids_has(ids, 12) && !sample_ids_has(ids, 9));
 	sample_ids_close(ids);
-	write_file("", 0);
+	write_file(path, "", 0);
 	ids = list(path);
 	CHECK(!ids->count && !sample_ids_has(ids, 0));
 	sample_ids_close(ids);
@@ -102,7 +96,7 @@ static void a_line_that_is_none_is_named(void)
 	struct sample_ids *ids;
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-		write_file(files[i].text, files[i].size);
+		write_file(path, files[i].text, files[i].size);
 		CHECK(sample_ids_open(path, &ids, why, sizeof(why)) == -EINVAL);
 		CHECK(!strncmp(why, path, strlen(path)));
 		CHECK(!strncmp(why + strlen(path), files[i].says,

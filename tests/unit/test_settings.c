@@ -10,19 +10,13 @@
 #include "loader/defaults.h"
 #include "loader/tools/doctor/apply.h"
 #include "tests/unit/t.h"
+#include "tests/unit/write_file.h"
 
 static char path[] = "/tmp/beton-test-settings-XXXXXX";
 
-static void write_file(const void *bytes, size_t size)
-{
-	FILE *f = fopen(path, "we");
-
-	CHECK(f && fwrite(bytes, 1, size, f) == size && !fclose(f));
-}
-
 static void write_text(const char *text)
 {
-	write_file(text, strlen(text));
+	write_file(path, text, strlen(text));
 }
 
 static void keep_message(void *arg, enum beton_log_level level,
@@ -96,12 +90,12 @@ static void test_other_than_text_is_refused(void)
 	static char large[65537];
 	struct settings s;
 
-	write_file("workers=1\n\0\n", 12);
+	write_file(path, "workers=1\n\0\n", 12);
 	CHECK(settings_read(path, NULL, &s) == -EINVAL);
 	memset(large, '\n', sizeof(large));
-	write_file(large, sizeof(large));
+	write_file(path, large, sizeof(large));
 	CHECK(settings_read(path, NULL, &s) == -EINVAL);
-	write_file(large, sizeof(large) - 1);
+	write_file(path, large, sizeof(large) - 1);
 	CHECK(!settings_read(path, NULL, &s));
 	CHECK(settings_read("/tmp", NULL, &s) == -EINVAL);
 	CHECK(settings_read("/proc/nonexistent", NULL, &s) == -ENOENT);

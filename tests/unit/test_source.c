@@ -13,6 +13,7 @@
 #include "fs/source/local/join.h"
 #include "fs/source/object/open.h"
 #include "tests/unit/t.h"
+#include "tests/unit/write_file.h"
 
 static char folder[] = "/tmp/test_source.XXXXXX";
 static char path[64];
@@ -31,11 +32,9 @@ static void hear(void *arg, enum beton_log_level level, const char *message)
 	snprintf(h->last, sizeof(h->last), "%s", message);
 }
 
-static void write_file(const char *text)
+static void write_text(const char *text)
 {
-	FILE *f = fopen(path, "w");
-
-	CHECK(f && fputs(text, f) >= 0 && !fclose(f));
+	write_file(path, text, strlen(text));
 }
 
 static void files_are_read_at_any_place(void)
@@ -43,7 +42,7 @@ static void files_are_read_at_any_place(void)
 	struct source *s;
 	char buf[16];
 
-	write_file("0123456789");
+	write_text("0123456789");
 	CHECK(!source_open(path, NULL, NULL, &s));
 	CHECK(s->stat.st_size == 10 && !strcmp(s->path, path));
 	CHECK(!source_read(s, buf, 3, 4) && !memcmp(buf, "456", 3));
@@ -60,7 +59,7 @@ static void a_read_past_the_end_fails_and_is_reported(void)
 	struct log log;
 	char buf[16];
 
-	write_file("0123456789");
+	write_text("0123456789");
 	log_init(&log, hear, &heard);
 	CHECK(!source_open(path, NULL, &log, &s));
 	CHECK(source_read(s, buf, 1, 10) == -EIO);
@@ -76,7 +75,7 @@ static void a_file_that_shrinks_is_an_error_not_a_crash(void)
 	struct source *s;
 	char buf[16];
 
-	write_file("0123456789");
+	write_text("0123456789");
 	CHECK(!source_open(path, NULL, NULL, &s));
 	CHECK(!truncate(path, 5));
 	CHECK(!source_read(s, buf, 5, 0));
@@ -134,7 +133,7 @@ static void every_request_is_answered_once(void)
 	struct source *s;
 	struct many m;
 
-	write_file("0123456789");
+	write_text("0123456789");
 	CHECK(!source_open(path, NULL, NULL, &s));
 	source_wait_init(&m.wait);
 	for (int i = 0; i < REQUESTS; i++) {

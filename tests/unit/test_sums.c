@@ -8,26 +8,14 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/crc32c.h"
 #include "loader/tools/fsck/sums.h"
+#include "tests/unit/heard.h"
 #include "tests/unit/made.h"
+#include "tests/unit/write_file.h"
 
 enum { SAMPLES = 9000 };
 
 static char path[] = "/tmp/beton_unit.XXXXXX";
 static char side[sizeof(path) + 5];
-
-struct heard {
-	unsigned lines;
-	char last[1024];
-};
-
-static void hear(void *arg, enum beton_log_level level, const char *message)
-{
-	struct heard *h = arg;
-
-	(void)level;
-	h->lines++;
-	snprintf(h->last, sizeof(h->last), "%s", message);
-}
 
 static uint8_t *whole_file(const char *name, size_t *size)
 {
@@ -40,13 +28,6 @@ static uint8_t *whole_file(const char *name, size_t *size)
 	bytes = malloc(*size + 1);
 	CHECK(bytes && fread(bytes, 1, *size, f) == *size && !fclose(f));
 	return bytes;
-}
-
-static void write_file(const char *name, const void *bytes, size_t size)
-{
-	FILE *f = fopen(name, "w");
-
-	CHECK(f && fwrite(bytes, 1, size, f) == size && !fclose(f));
 }
 
 static void poke(uint64_t off, uint8_t mask)
@@ -175,7 +156,7 @@ static void the_file_must_not_change_meanwhile(void)
 
 static void failed_scans_are_logged(void)
 {
-	struct heard heard = { 0 };
+	struct heard heard = HEARD_NOTHING;
 	struct stat st;
 	struct log log;
 
@@ -226,7 +207,7 @@ static void a_side_file_is_read_back(void)
 /* Every bit and every length: none is read as sums. */
 static void damaged_side_files_are_refused(void)
 {
-	struct heard heard = { 0 };
+	struct heard heard = HEARD_NOTHING;
 	char why[SUMS_WHY_SIZE];
 	struct sums *s;
 	struct log log;
@@ -307,7 +288,7 @@ static int open_again(struct log *log, bool hostile)
 
 static void sums_of_another_file_are_refused(void)
 {
-	struct heard heard = { 0 };
+	struct heard heard = HEARD_NOTHING;
 	struct sums *s = sums_of_path(0);
 	struct log log;
 

@@ -9,6 +9,7 @@
 #include "fs/base/util/rng.h"
 #include "fs/data/dataset/joined.h"
 #include "fs/data/dataset/sums.h"
+#include "tests/unit/heard.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 9000, ALIGN = SOURCE_ALIGN };
@@ -16,26 +17,8 @@ enum { SAMPLES = 9000, ALIGN = SOURCE_ALIGN };
 static char dir[] = "/tmp/beton_unit.XXXXXX";
 static char path[64];
 
-struct heard {
-	pthread_mutex_t lock;
-	unsigned lines;
-	char last[1024];
-};
-
-static struct heard heard = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct heard heard = HEARD_NOTHING;
 static struct log hearing;
-
-static void hear(void *arg, enum beton_log_level level, const char *message)
-{
-	struct heard *h = arg;
-
-	if (level == BETON_LOG_INFO)
-		return;
-	pthread_mutex_lock(&h->lock);
-	h->lines++;
-	snprintf(h->last, sizeof(h->last), "%s", message);
-	pthread_mutex_unlock(&h->lock);
-}
 
 static void make_sums(const char *name)
 {

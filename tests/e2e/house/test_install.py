@@ -12,7 +12,7 @@ import pytest
 
 import dumped
 from conftest import DEADLINE
-from mkfs import run
+from installed import run
 from installed import CC, SANITIZER
 
 BUILD = dumped.BUILD
@@ -89,8 +89,8 @@ def test_public_headers_compile_alone(root, env, compiler, options):
 
 
 @pytest.fixture(scope="module")
-def trainer(root, env):
-    out = root / "trainer"
+def trainer(env, tmp_path_factory):
+    out = tmp_path_factory.mktemp("trainer") / "trainer"
     run(CC, "-Wall", "-Wextra", "-Werror", *SANITIZER, "-o", out,
         ROOT / "contrib/examples/trainer.c",
         *pkg_config(env, "--cflags", "--libs"))
@@ -152,8 +152,8 @@ def test_the_example_reports_errors(trainer, env, tmp_path):
     assert "No such file" in r.stderr
 
 
-def test_the_library_links_statically(root, env, dataset):
-    out = root / "static"
+def test_the_library_links_statically(root, env, dataset, tmp_path):
+    out = tmp_path / "static"
     flags = [f for f in pkg_config(env, "--cflags", "--libs", "--static")
              if f != "-lbeton"]
     run(CC, *SANITIZER, "-o", out, ROOT / "contrib/examples/trainer.c",

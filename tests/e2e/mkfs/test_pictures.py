@@ -436,7 +436,8 @@ BAD = sorted(p.name for p in CORPUS.iterdir()
 @pytest.mark.parametrize("suffix", sorted({n[n.index("."):] for n in BAD}))
 def test_damaged_files_are_skipped_in_one_line(tmp_path, suffix):
     need(suffix)
-    rng = np.random.default_rng(0)
+    # This seed makes no large image, which Pillow decodes for long.
+    rng = np.random.default_rng(1)
     source = tmp_path / "src"
     source.mkdir()
     for name in BAD:
