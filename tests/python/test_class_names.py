@@ -115,7 +115,8 @@ def test_files_with_other_names_are_no_one_dataset(tmp_path):
     paths = [tmp_path / f"{i}.beton" for i in range(2)]
     for path, names in zip(paths, (NAMES, NAMES[::-1])):
         betonfs.write(path, Folder(), classes=names)
-    with pytest.raises(ValueError, match="class 0 of its field label is 日本, not tench"):
+    with pytest.raises(ValueError, match="its field 'label' has class 0 '日本', but in .* it is "
+                       "'tench'"):
         betonfs.Dataset(paths)
 
 

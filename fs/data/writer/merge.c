@@ -165,7 +165,7 @@ static int add_names(struct merge *m, struct merge_part *part, uint32_t i)
 				  ? ""
 				  : ": give all files names, or keep all "
 				    "numbers as they are (--keep-numbers)");
-	return r;
+	return r == -ENODATA ? -EINVAL : r;
 }
 
 /* Keeps the maps only: many files may each have many names. */

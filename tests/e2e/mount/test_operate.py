@@ -557,6 +557,9 @@ def test_a_disk_that_hangs_does_not_hold_up_the_end(
     cat = subprocess.Popen(["cat", d.where / "samples/000000/image.jpg"],
                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     wait_until(lambda: "request_wait" in wchan(cat.pid), "the read")
+    tasks = pathlib.Path(f"/proc/{d.process.pid}/task")
+    wait_until(lambda: any("nanosleep" in (t / "wchan").read_text()
+                           for t in tasks.iterdir()), "the disk to be read")
     begin = time.monotonic()
     how(d)
     try:
