@@ -161,7 +161,7 @@ python_src := $(sort $(wildcard $(python_tree)/src/*.c))
 python_files := $(patsubst $(python_tree)/betonfs/%,$(python_dir)/%,$(sort $(shell find $(python_tree)/betonfs -name '*.py' -o -name '*.pyi' -o -name py.typed)))
 python_objs := $(call obj,$(python_src))
 # The ring, with the checks of its invariants.
-checked := $(patsubst %,$(BUILD)/checked/loader/run/ring/%.o,turns turns_check)
+checked := $(patsubst %.c,$(BUILD)/checked/%.o,$(call in,loader/run/ring loader/run/link))
 objs  := $(sort $(lib_objs) $(call obj,$(prog_src) $(unit_src) loader/run/jit/prebuild/prebuild.c contrib/bench/gpu.c) $(python_objs) $(checked))
 
 all: $(lib) $(so) $(progs) $(BUILD)/beton.pc $(BUILD)/betonfs@.service $(BUILD)/man/man3/stamp $(completions)

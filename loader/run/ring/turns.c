@@ -8,28 +8,9 @@
 #include "loader/run/feed/feed.h"
 #include "loader/run/gpu/cuda.h"
 
-void turns_lock(struct ring *ring)
-{
-	pthread_mutex_lock(&ring->lock);
-}
-
-void turns_unlock(struct ring *ring)
-{
-	turns_check(ring);
-	pthread_mutex_unlock(&ring->lock);
-}
-
 void turns_end_scope(struct ring **ring)
 {
 	turns_unlock(*ring);
-}
-
-int turns_wait(struct ring *ring, pthread_cond_t *cond,
-	       const struct timespec *until)
-{
-	turns_check(ring);
-	return until ? pthread_cond_timedwait(cond, &ring->lock, until)
-		     : pthread_cond_wait(cond, &ring->lock);
 }
 
 void turns_push_range(struct ring *ring, const char *name)

@@ -291,10 +291,22 @@ static inline void turns_check(const struct ring *ring)
 /* Take and release ring->lock, and wait for a condition without it: until a time of
    clock_in_ms() at the latest, unless that is NULL. turns_wait() returns 0, or
    ETIMEDOUT after that time. */
-void turns_lock(struct ring *ring);
-void turns_unlock(struct ring *ring);
-int turns_wait(struct ring *ring, pthread_cond_t *cond,
-	       const struct timespec *until);
+static inline void turns_lock(struct ring *ring)
+{
+	pthread_mutex_lock(&ring->lock);
+}
+static inline void turns_unlock(struct ring *ring)
+{
+	turns_check(ring);
+	pthread_mutex_unlock(&ring->lock);
+}
+static inline int turns_wait(struct ring *ring, pthread_cond_t *cond,
+			     const struct timespec *until)
+{
+	turns_check(ring);
+	return until ? pthread_cond_timedwait(cond, &ring->lock, until)
+		     : pthread_cond_wait(cond, &ring->lock);
+}
 
 void turns_end_scope(struct ring **ring);
 /* Holds the lock until the end of the enclosing block. */
