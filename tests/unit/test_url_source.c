@@ -121,7 +121,8 @@ static void test_open(void)
 	CHECK(source->stat.st_size == SIZE && source->stat.st_uid == geteuid());
 	CHECK(source->stat.st_mode == (S_IFREG | 0400));
 	CHECK(source->stat.st_mtim.tv_sec == 784111777);
-	CHECK(!strcmp(url_source_version(source), "\"v1\""));
+	CHECK(!strncmp(url_source_identity(source), "\"v1\" ", 5) &&
+	      url_source_is_strong(source));
 	/* The first MiB is there; the rest is not. */
 	CHECK(!read_range(source, 0, URL_SOURCE_HEAD) &&
 	      !read_range(source, 77, 1000));
