@@ -245,8 +245,8 @@ static void check_memory(struct beton_loader *l,
 		.row_size = phases_row_size(l->phases),
 		.rows = spec_batch_samples(&l->feed->spec, 0),
 		.complete = ring->complete,
-		.head_rows = ring->complete < ring->prefetch ? ring->head_rows
-							     : 0,
+		.head_rows =
+			ring->complete < ring->prefetch ? ring->head_rows : 0,
 	};
 
 	footprint_check(&f, "", &l->log);

@@ -36,21 +36,21 @@ struct beton_loader {
 	struct cancel interrupted; /* the interrupt callback, during opening */
 	struct feed *feed;
 	struct phases *phases;
-	struct phases *whole;	    /* the pipelines for batches that the CPU
+	struct phases *whole;	     /* the pipelines for batches that the CPU
 				       finishes, with cuda(N, auto); else NULL */
 	struct entry_store *entries; /* of JPEGs; NULL: none are kept */
-	struct device *device;	    /* NULL: no output is on a GPU */
-	struct synthetic synthetic; /* the synthetic data, or NULL */
-	struct replay *replay;	    /* NULL: no batch is replayed */
-	struct callback *callback;  /* NULL: no callback */
+	struct device *device;	     /* NULL: no output is on a GPU */
+	struct synthetic synthetic;  /* the synthetic data, or NULL */
+	struct replay *replay;	     /* NULL: no batch is replayed */
+	struct callback *callback;   /* NULL: no callback */
 	struct ring *ring;
-	pthread_t stopper;  /* of beton_loader_stop() */
-	bool on_demand;	    /* batches have names only */
+	pthread_t stopper; /* of beton_loader_stop() */
+	bool on_demand;	   /* batches have names only */
 	enum beton_role role;
 	struct wire_hello hello; /* to the other side of a link */
-	bool is_stopped;    /* beton_loader_stop() was called */
-	bool has_stopper;   /* its thread is not joined yet */
-	atomic_uint owners; /* reference count: user and stopping thread */
+	bool is_stopped;	 /* beton_loader_stop() was called */
+	bool has_stopper;	 /* its thread is not joined yet */
+	atomic_uint owners;	 /* reference count: user and stopping thread */
 	uint32_t workers;
 	enum offload_mode balance;
 	struct telemetry_slot telemetry;

@@ -61,7 +61,7 @@ static bool is_job_name(const char *name)
 }
 
 int options_take(const struct beton_loader_options *from,
-			struct beton_loader_options *out, char *why)
+		 struct beton_loader_options *out, char *why)
 {
 	int r = sized_take(out, sizeof(*out), from, OPTIONS_MIN);
 
@@ -105,9 +105,10 @@ int options_check(const struct beton_loader_options *o, char *why)
 			"job '%.40s' of %zu bytes: a job's name (also in BETON_JOB) has up to %d characters of ASCII",
 			job, strlen(job), ZEROCOPY_JOB_SIZE - 1);
 	else if (o->on_error > BETON_ON_ERROR_ZERO ||
-		 o->until > BETON_STAGE_TRANSFORM || o->workers > OPTIONS_THREADS_MAX ||
-		 o->prefetch > OPTIONS_THREADS_MAX || o->epoch > SPEC_EPOCH_MAX ||
-		 o->role > BETON_ROLE_TRAINER ||
+		 o->until > BETON_STAGE_TRANSFORM ||
+		 o->workers > OPTIONS_THREADS_MAX ||
+		 o->prefetch > OPTIONS_THREADS_MAX ||
+		 o->epoch > SPEC_EPOCH_MAX || o->role > BETON_ROLE_TRAINER ||
 		 (o->role && o->until != BETON_STAGE_ALL))
 		snprintf(why, LOADER_ERROR_SIZE,
 			 "an option is out of range: workers=%u and "

@@ -33,7 +33,7 @@ struct file {
 	uint8_t *bytes;
 	size_t size;
 	struct rect rect;
-	struct entry_index rows; /* an entry point per row of MCUs */
+	struct entry_index rows;   /* an entry point per row of MCUs */
 	struct entry_index eights; /* an entry point every 8 MCUs */
 };
 
@@ -288,7 +288,8 @@ int main(int argc, char **argv)
 	for (int i = 2; i < argc; i++)
 		n += open_file(argv[i], &rng, &files[n]);
 	if (!n)
-		fail("no file could be measured", "the lines above contain the reasons");
+		fail("no file could be measured",
+		     "the lines above contain the reasons");
 	measure(files, n, passes);
 	return 0;
 }

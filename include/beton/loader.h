@@ -253,8 +253,7 @@ struct beton_tensor {
 	const char *name;
 	const char *dtype; /* NumPy's string, "<f4" */
 	uint32_t ndim;
-	const uint64_t
-		*shape; /* shape[0] is the number of samples; if offsets
+	const uint64_t *shape; /* shape[0] is the number of samples; if offsets
 			   is set, of all rows: bytes of bytes and JSON */
 	/* C order, without gaps. In the CPU's memory aligned to 64 bytes; on a
 	   GPU a device address, aligned to 256. */
@@ -770,9 +769,8 @@ struct beton_entry_points_stats {
  * Returns 0, or
  *   -EINVAL   out->size is not set
  */
-BETON_API int
-beton_loader_entry_points(const struct beton_loader *loader,
-			  struct beton_entry_points_stats *out);
+BETON_API int beton_loader_entry_points(const struct beton_loader *loader,
+					struct beton_entry_points_stats *out);
 
 /*
  * Figures of the network, if the loader reads a URL itself. Counts are since
@@ -873,12 +871,12 @@ BETON_API int beton_loader_attach(struct beton_loader *loader, int fd,
 
 /* Figures of makers. Counts are since open. */
 struct beton_makers_stats {
-	size_t size;	  /* sizeof(struct beton_makers_stats) */
-	uint64_t makers;  /* attached now */
-	uint64_t batches; /* received from makers */
-	uint64_t samples; /* in them */
-	uint64_t bytes;	  /* received */
-	uint64_t here;	  /* batches that the own workers began */
+	size_t size;	   /* sizeof(struct beton_makers_stats) */
+	uint64_t makers;   /* attached now */
+	uint64_t batches;  /* received from makers */
+	uint64_t samples;  /* in them */
+	uint64_t bytes;	   /* received */
+	uint64_t here;	   /* batches that the own workers began */
 	uint64_t repeated; /* stalled batches that another side made as well */
 	uint64_t refused;  /* batches that a maker could not make */
 	uint64_t lost;	   /* makers whose connection ended */

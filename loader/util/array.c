@@ -10,10 +10,9 @@
 /* Whether pipelines can convert this type of numbers. */
 static bool is_dtype(const char *dtype)
 {
-	static const char names[][4] = { "|b1", "|i1", "|u1", "<i2",
-					 "<u2", "<i4", "<u4", "<i8",
-					 "<u8", "<f2", "<f4", "<f8",
-					 "<V2" };
+	static const char names[][4] = { "|b1", "|i1", "|u1", "<i2", "<u2",
+					 "<i4", "<u4", "<i8", "<u8", "<f2",
+					 "<f4", "<f8", "<V2" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (!memcmp(names[i], dtype, sizeof(names[i])))

@@ -12,9 +12,9 @@
 struct log;
 
 struct footprint {
-	uint64_t row_size; /* bytes of all outputs of a sample */
-	uint32_t rows;	   /* samples in a batch */
-	uint32_t complete; /* batches that may be ready for the user */
+	uint64_t row_size;  /* bytes of all outputs of a sample */
+	uint32_t rows;	    /* samples in a batch */
+	uint32_t complete;  /* batches that may be ready for the user */
 	uint32_t head_rows; /* samples of another one that is begun */
 };
 

@@ -12,10 +12,9 @@ enum { PAGE = 4096 };
 /* Maps memory, or more memory at `at` unless something else is there. */
 static uint8_t *map(uint8_t *at, uint64_t size)
 {
-	const int flags = MAP_PRIVATE | MAP_ANONYMOUS |
-			  (at ? MAP_FIXED_NOREPLACE : 0);
-	uint8_t *bytes =
-		mmap(at, size, PROT_READ | PROT_WRITE, flags, -1, 0);
+	const int flags =
+		MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED_NOREPLACE : 0);
+	uint8_t *bytes = mmap(at, size, PROT_READ | PROT_WRITE, flags, -1, 0);
 
 	if (bytes == MAP_FAILED)
 		return NULL;

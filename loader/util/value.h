@@ -45,7 +45,7 @@ struct pipeline_row {
 	uint64_t epoch;
 	uint64_t id;
 	uint64_t occurrence;
-	uint64_t view; /* of several of a sample, from 0 */
+	uint64_t view;	  /* of several of a sample, from 0 */
 	bool is_streamed; /* the row leaves the CPU's caches before it is read */
 };
 

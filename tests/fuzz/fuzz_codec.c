@@ -40,8 +40,7 @@ static void decode(struct codec *codec, const uint8_t *bytes, size_t size,
 		.stride = stride,
 	};
 
-	if (out.pixels &&
-	    codec_decode(codec, bytes, size, rect, &out) &&
+	if (out.pixels && codec_decode(codec, bytes, size, rect, &out) &&
 	    !codec_message(codec)[0])
 		abort(); /* refused without a word */
 	free(out.pixels);

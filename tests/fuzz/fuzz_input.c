@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/tools/input/kinds.h"
 #include "fs/base/util/utf8.h"
+#include "loader/tools/input/kinds.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { PATH_SIZE = 64, SAMPLES_MAX = 64 };

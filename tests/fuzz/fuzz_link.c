@@ -21,12 +21,12 @@
 enum { SAMPLES = 7, BATCH = 4, STEPS = 2, SIDE = 6, EDIT_MAX = 8 };
 
 enum {
-	REFUSES = 1,	/* the bytes are the reason */
-	IS_RAW = 2,	/* the bytes are the batch file */
-	UNSEALED = 4,	/* with length and CRC as edited */
-	RENAMED = 8,	/* the answer is for another name */
-	LIES = 16,	/* the size is `lie` */
-	ENDS = 32,	/* after half of it */
+	REFUSES = 1,  /* the bytes are the reason */
+	IS_RAW = 2,   /* the bytes are the batch file */
+	UNSEALED = 4, /* with length and CRC as edited */
+	RENAMED = 8,  /* the answer is for another name */
+	LIES = 16,    /* the size is `lie` */
+	ENDS = 32,    /* after half of it */
 };
 
 struct record {
@@ -92,10 +92,11 @@ static struct beton_loader *load(const char *path, enum beton_role role)
 	struct beton_loader_options o = {
 		.size = sizeof(o),
 		.spec = "order=sequential,batch=4,drop_last=0",
-		.pipeline = "image | center_crop(4) | float; label; blob; text; "
-			    "rows = text | json(float32, row=2); "
-			    "even = text | json(int8, row=2) | pad_to(batch); "
-			    "few = text | json(int8, row=2) | pack(9)",
+		.pipeline =
+			"image | center_crop(4) | float; label; blob; text; "
+			"rows = text | json(float32, row=2); "
+			"even = text | json(int8, row=2) | pad_to(batch); "
+			"few = text | json(int8, row=2) | pack(9)",
 		.workers = 1,
 		.prefetch = 4,
 		.on_error = BETON_ON_ERROR_ZERO,

@@ -25,8 +25,8 @@ struct far_counts {
 	pthread_mutex_t lock;
 	unsigned waves;
 	unsigned requests;
-	unsigned largest; /* requests of one wave */
-	uint64_t head;	  /* set by the test: bytes of the head */
+	unsigned largest;	  /* requests of one wave */
+	uint64_t head;		  /* set by the test: bytes of the head */
 	unsigned largest_of_head; /* requests of it in one wave */
 	uint64_t bytes;
 	bool is_shut; /* no wave is answered */

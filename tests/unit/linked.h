@@ -115,8 +115,8 @@ static inline void linked_write(char *path, bool damaged)
 
 	CHECK(fd >= 0 && !close(fd));
 	CHECK(!codec_open(&codec));
-	CHECK(!writer_open(path, f, ARRAY_LEN(f), LINKED_SAMPLES, 2 << 20,
-			   NULL, &w));
+	CHECK(!writer_open(path, f, ARRAY_LEN(f), LINKED_SAMPLES, 2 << 20, NULL,
+			   &w));
 	for (uint32_t i = 0; i < LINKED_SAMPLES; i++)
 		linked_append(w, codec, &rng, i, damaged);
 	CHECK(!writer_finish(&w));
@@ -156,10 +156,10 @@ linked_open(const char *path, const struct beton_loader_options *options)
 
 static inline void linked_sleep(unsigned milliseconds)
 {
-	nanosleep(&(struct timespec){ .tv_sec = milliseconds / 1000,
-				      .tv_nsec = milliseconds % 1000 *
-						 1000000L },
-		  NULL);
+	nanosleep(
+		&(struct timespec){ .tv_sec = milliseconds / 1000,
+				    .tv_nsec = milliseconds % 1000 * 1000000L },
+		NULL);
 }
 
 /* The result of beton_loader_next(). */
@@ -209,7 +209,8 @@ static inline uint32_t linked_crc(struct beton_loader *l,
 }
 
 /* Takes one batch, or returns false at the end of the epoch. */
-static inline bool linked_take(struct beton_loader *l, struct linked_records *to)
+static inline bool linked_take(struct beton_loader *l,
+			       struct linked_records *to)
 {
 	const struct beton_batch *b = NULL;
 	struct linked_record r = { .error = beton_loader_next(l, &b) };
@@ -268,8 +269,8 @@ static inline void linked_compare(const struct linked_records *got,
 				"step %u: error %d epoch %d batch %d \"%s\", "
 				"alone: error %d epoch %d batch %d \"%s\"\n",
 				i, a->error, (int)a->epoch, (int)a->number,
-				a->why, b->error, (int)b->epoch,
-				(int)b->number, b->why);
+				a->why, b->error, (int)b->epoch, (int)b->number,
+				b->why);
 	}
 	if (!equal)
 		fprintf(stderr,
@@ -373,8 +374,7 @@ static inline void *linked_run_relay(void *arg)
 	return NULL;
 }
 
-static inline void linked_start(void *(*run)(void *), void *arg,
-				pthread_t *out)
+static inline void linked_start(void *(*run)(void *), void *arg, pthread_t *out)
 {
 	CHECK(!pthread_create(out, NULL, run, arg));
 }

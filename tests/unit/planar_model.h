@@ -36,8 +36,7 @@ static void pair(const struct shares *shares, uint32_t at, uint32_t taps,
 		for (uint32_t pixel = low; pixel < low + shares->n[i];
 		     pixel++) {
 			uint32_t near = pixel / 2, far = near - 1;
-			int32_t share =
-				shares->of[(pixel - low) * stride + i];
+			int32_t share = shares->of[(pixel - low) * stride + i];
 
 			if (pixel % 2)
 				far = near + 1;
@@ -61,8 +60,8 @@ static void weigh_one(const struct filter *f, uint32_t i, uint32_t *weights)
 	for (uint32_t k = 0; k < f->taps; k++) {
 		uint64_t share = (uint64_t)f->cells[k * f->stride + i];
 
-		weights[k] = (uint32_t)((share * scale + half) >>
-					FILTER_SCALE_BITS);
+		weights[k] =
+			(uint32_t)((share * scale + half) >> FILTER_SCALE_BITS);
 		left -= weights[k];
 		if (weights[k] > weights[largest])
 			largest = k;

@@ -14,24 +14,51 @@ enum { ROWS = 2, COLUMNS = 3, WORDS = 38 };
 
 /* Two rows: integers, bytes and pixels. The second row has an error. */
 static const uint64_t good[WORDS] = {
-	MAGIC, ROWS, COLUMNS,
+	MAGIC,
+	ROWS,
+	COLUMNS,
 	/* kind, index, data, size: errors, integers, bytes, pixels */
-	BLOCK_BYTES, 152, 176, 2,
-	BLOCK_INT, 0, 184, 0,
-	BLOCK_BYTES, 200, 224, 3,
-	BLOCK_PIXELS, 152, 176, 2,
+	BLOCK_BYTES,
+	152,
+	176,
+	2,
+	BLOCK_INT,
+	0,
+	184,
+	0,
+	BLOCK_BYTES,
+	200,
+	224,
+	3,
+	BLOCK_PIXELS,
+	152,
+	176,
+	2,
 	/* 152: offsets of the errors */
-	0, 0, 2,
+	0,
+	0,
+	2,
 	/* 176: "no" */
 	0x6f6e,
 	/* 184 */
-	(uint64_t)-7, 9,
+	(uint64_t)-7,
+	9,
 	/* 200 */
-	0, 1, 3,
+	0,
+	1,
+	3,
 	/* 224: "abc" */
 	0x636261,
 	/* 232: pixels: offsets, sizes, bytes */
-	0, 4, 9, 2, 2, 1, 0, 0, 0,
+	0,
+	4,
+	9,
+	2,
+	2,
+	1,
+	0,
+	0,
+	0,
 };
 
 static struct block *map(const uint64_t *words, int expected)

@@ -130,7 +130,8 @@ static void urls_get_a_process_cache(void)
 		   1);
 	CHECK(t.mode == CACHE_PROCESS && t.cache_size && !t.cold_size);
 	CHECK(strstr(f.why, "the kernel caches no URLs") && !f.reads);
-	t = choose(&f, (struct cache_choice){ CACHE_PROCESS, 96 * MIB, 7, 0 }, 1);
+	t = choose(&f, (struct cache_choice){ CACHE_PROCESS, 96 * MIB, 7, 0 },
+		   1);
 	CHECK(t.cache_size == 96 * MIB && t.cold_size == 7);
 }
 
@@ -200,7 +201,8 @@ static void a_request_is_granted(void)
 	CHECK(!strstr(f.why, "has no effect"));
 	f.shrinks = true;
 	t = choose(&f,
-		   (struct cache_choice){ CACHE_PROCESS, 96 * MIB, CACHE_COLD_AUTO, 0 },
+		   (struct cache_choice){ CACHE_PROCESS, 96 * MIB,
+					  CACHE_COLD_AUTO, 0 },
 		   1);
 	CHECK(t.mode == CACHE_PROCESS && t.cache_size == 96 * MIB);
 	/* A cold tier is a choice of its own where nothing is left to us. */
@@ -209,14 +211,16 @@ static void a_request_is_granted(void)
 		   (struct cache_choice){ CACHE_PROCESS, 96 * MIB, 7 * MIB, 0 },
 		   1);
 	CHECK(t.cache_size == 96 * MIB && t.cold_size == 7 * MIB);
-	t = choose(&f, (struct cache_choice){ CACHE_AUTO, 96 * MIB, 7 * MIB, 0 },
+	t = choose(&f,
+		   (struct cache_choice){ CACHE_AUTO, 96 * MIB, 7 * MIB, 0 },
 		   1);
 	CHECK(t.cache_size == 96 * MIB && t.cold_size == 7 * MIB && !f.reads);
 }
 
 static void compressible_datasets_get_a_cold_tier(void)
 {
-	const struct cache_choice asked = { CACHE_AUTO, 96 * MIB, CACHE_COLD_AUTO, 0 };
+	const struct cache_choice asked = { CACHE_AUTO, 96 * MIB,
+					    CACHE_COLD_AUTO, 0 };
 	struct fixture f;
 	struct cache_choice t;
 
@@ -233,7 +237,8 @@ static void compressible_datasets_get_a_cold_tier(void)
 
 static void unreadable_datasets_get_no_cold_tier(void)
 {
-	const struct cache_choice asked = { CACHE_AUTO, 96 * MIB, CACHE_COLD_AUTO, 0 };
+	const struct cache_choice asked = { CACHE_AUTO, 96 * MIB,
+					    CACHE_COLD_AUTO, 0 };
 	struct fixture f;
 	struct cache_choice t;
 

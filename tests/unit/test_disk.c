@@ -335,8 +335,8 @@ static void wipe(const char *name)
 
 	CHECK(fd >= 0);
 	for (uint64_t off = 0; off < SIZE; off += PAGE)
-		CHECK(pwrite(fd, zeros, min_u64(PAGE, SIZE - off),
-			     (off_t)off) > 0);
+		CHECK(pwrite(fd, zeros, min_u64(PAGE, SIZE - off), (off_t)off) >
+		      0);
 	CHECK(!close(fd));
 }
 

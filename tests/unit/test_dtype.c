@@ -101,7 +101,8 @@ static void bfloats_are_the_nearest_ones(void)
 			CHECK(bfloat_of_float(v) == nearest_bfloat(v));
 	}
 	CHECK(bfloat_of_float(1.00390625F) == 0x3f80);
-	CHECK(bfloat_of_float(3.4e38F) == 0x7f80 && bfloat_of_float(NAN) == 0x7fc0);
+	CHECK(bfloat_of_float(3.4e38F) == 0x7f80 &&
+	      bfloat_of_float(NAN) == 0x7fc0);
 }
 
 static void integers_saturate_and_round_half_to_even(void)

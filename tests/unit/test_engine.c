@@ -40,7 +40,8 @@ static void set_up(struct fixture *f, uint64_t slot_bytes, unsigned threads)
 	for (uint64_t i = 0; i < BATCHES; i++) {
 		CHECK(!stream_batch(f->stream, i, false, &b));
 		f->truth[i] = malloc(b->vfile.size);
-		CHECK(f->truth[i] && !batch_collate(b, NULL, f->truth[i], &failed));
+		CHECK(f->truth[i] &&
+		      !batch_collate(b, NULL, f->truth[i], &failed));
 		batch_put(&b);
 	}
 }

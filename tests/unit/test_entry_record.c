@@ -222,8 +222,7 @@ static struct entry_record *record_of_index(struct baseline_image *image,
 	CHECK(!baseline_index(plain, image, step, index));
 	copy = malloc(index->n * sizeof(*copy));
 	CHECK(copy);
-	index->entries =
-		memcpy(copy, index->entries, index->n * sizeof(*copy));
+	index->entries = memcpy(copy, index->entries, index->n * sizeof(*copy));
 	scan.index_step = step;
 	if (!entry_record_size(&scan))
 		return NULL;
@@ -309,8 +308,7 @@ static void no_entry_leads_past_the_end(void)
 	image.scan_size = 10;
 	CHECK(baseline_decode_recorded(recording, &image, &rest, 1, record,
 				       planes) == -ENOTSUP);
-	CHECK(!strcmp(baseline_message(recording),
-		      "an index of another file"));
+	CHECK(!strcmp(baseline_message(recording), "an index of another file"));
 	free(record);
 	free(jpeg.bytes);
 }

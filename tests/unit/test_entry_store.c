@@ -85,7 +85,8 @@ static void images_with_entries_are_hits(void)
 
 static void other_images_have_no_record(void)
 {
-	struct kind small = KIND_PHOTO, restart = KIND_PHOTO, other = KIND_PHOTO;
+	struct kind small = KIND_PHOTO, restart = KIND_PHOTO,
+		    other = KIND_PHOTO;
 	struct entry_store *s = opened(SIZE);
 	struct jpeg jpegs[4];
 	struct baseline_image images[4];

@@ -329,7 +329,8 @@ static void every_fault_of_a_header_is_reported(void)
 {
 	unsigned found = 0;
 	const struct format_faults faults = { count_fault, &found };
-	uint8_t bytes[FORMAT_HEADER_SIZE], d[2 * FORMAT_DESCRIPTOR_SIZE] = { 7 };
+	uint8_t bytes[FORMAT_HEADER_SIZE],
+		d[2 * FORMAT_DESCRIPTOR_SIZE] = { 7 };
 	struct format f;
 
 	store16(bytes, 2);
@@ -337,8 +338,7 @@ static void every_fault_of_a_header_is_reported(void)
 	store32(bytes + 4, 3);
 	store64(bytes + 8, UINT64_MAX);
 	store64(bytes + 16, UINT64_MAX);
-	CHECK(format_check_header(&f, PAGE, bytes, &faults) ==
-	      -BETON_ECORRUPT);
+	CHECK(format_check_header(&f, PAGE, bytes, &faults) == -BETON_ECORRUPT);
 	CHECK(found == (1u << FORMAT_RULE_FIELDS | 1u << FORMAT_RULE_PAGE_SIZE |
 			1u << FORMAT_RULE_SAMPLES | 1u << FORMAT_RULE_WHOLE));
 	found = 0;

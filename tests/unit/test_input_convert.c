@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "fs/base/util/bytes.h"
-#include "loader/tools/input/convert.h"
 #include "fs/base/util/utf8.h"
+#include "loader/tools/input/convert.h"
 #include "tests/unit/t.h"
 
 static bool is_int(const char *text, int64_t expected)

@@ -127,7 +127,8 @@ static void every_value_operation_is_among_them(void)
 
 		for (size_t i = 0; i < CHAINS; i++) {
 			for (size_t j = 0; j < chains[i]->num_nodes; j++)
-				found |= chains[i]->nodes[j].op == op_table_row(k);
+				found |= chains[i]->nodes[j].op ==
+					 op_table_row(k);
 		}
 		CHECK(found);
 	}
@@ -149,8 +150,7 @@ static void make_picture(struct rng *rng, struct picture *p)
 		p->pixels[i] = (uint8_t)rng_next(rng);
 	p->image = (struct pointwise_image){ .size = { width, HEIGHT_MAX },
 					     .mirror = rng_next(rng) % 2,
-					     .is_streamed =
-						     rng_next(rng) % 2 };
+					     .is_streamed = rng_next(rng) % 2 };
 	p->band = (struct band){ .step = planes ? 1 : 3,
 				 .stride = planes ? WIDTH_MAX : 3 * WIDTH_MAX,
 				 .y = 1,
@@ -210,8 +210,8 @@ static void check_chain(const struct isa *isa, size_t i, kernel_fn *run,
 	pointwise_fini(&stage);
 }
 
-static const enum dtype held[] = { DTYPE_U1, DTYPE_I4, DTYPE_I8,
-				   DTYPE_F2, DTYPE_F4, DTYPE_F8, DTYPE_BF2 };
+static const enum dtype held[] = { DTYPE_U1, DTYPE_I4, DTYPE_I8, DTYPE_F2,
+				   DTYPE_F4, DTYPE_F8, DTYPE_BF2 };
 
 /* Generated code goes from and to short types by way of float32 only. */
 static bool is_cast(enum dtype from, enum dtype to)
@@ -241,10 +241,11 @@ static void put_casts(struct code *c)
 				 emit_type_cast(held[i], held[k]));
 		}
 	}
-	code_put(&body, "void cast_halves(const float *in, unsigned short *out,"
-			"int n) { beton_halves(out, in, n); }\n"
-			"void cast_bfloats(const float *in, unsigned short *out,"
-			"int n) { beton_bfloats(out, in, n); }\n");
+	code_put(&body,
+		 "void cast_halves(const float *in, unsigned short *out,"
+		 "int n) { beton_halves(out, in, n); }\n"
+		 "void cast_bfloats(const float *in, unsigned short *out,"
+		 "int n) { beton_bfloats(out, in, n); }\n");
 	text = code_take(&body);
 	CHECK(text);
 	emit_type_helpers(c, text);

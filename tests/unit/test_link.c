@@ -35,9 +35,11 @@ static const struct set sets[] = {
 	  .pipeline = "image | random_resized_crop(\"0=9,1=12,2=7\") | flip | "
 		      "brightness(0.5, 1) | normalize(imagenet) | float" },
 	{ .spec = SPEC,
-	  .pipeline = "image | resize(\"16,16\") | cutmix(1) | normalize(imagenet) | "
-		      "float; label | one_hot(9) | cutmix(1)" },
-	{ .spec = SPEC, .pipeline = "image | resize(\"16,16\") | mixup(0.4); label" },
+	  .pipeline =
+		  "image | resize(\"16,16\") | cutmix(1) | normalize(imagenet) | "
+		  "float; label | one_hot(9) | cutmix(1)" },
+	{ .spec = SPEC,
+	  .pipeline = "image | resize(\"16,16\") | mixup(0.4); label" },
 	{ .spec = SPEC,
 	  .pipeline = "image | multi_crop(12, views=3) | float | chw; label" },
 	{ .spec = SPEC,
@@ -201,8 +203,7 @@ static void seeks_and_states_count_as_alone(void)
 			linked_sleep(2);
 		linked_compare(&got, &want, "after a seek");
 		CHECK(!beton_loader_state(alone, state[0], sizeof(*state)));
-		CHECK(!beton_loader_state(t.trainer, state[1],
-					  sizeof(*state)));
+		CHECK(!beton_loader_state(t.trainer, state[1], sizeof(*state)));
 		CHECK(!strcmp(state[0], state[1]));
 	}
 	want.n = got.n = 0;

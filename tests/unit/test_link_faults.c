@@ -263,8 +263,8 @@ static void *run_stopped(void *arg)
 {
 	struct stopper *s = arg;
 
-	s->served = beton_loader_serve(s->loader, s->fd, s->why,
-				       sizeof(s->why));
+	s->served =
+		beton_loader_serve(s->loader, s->fd, s->why, sizeof(s->why));
 	return NULL;
 }
 
@@ -318,9 +318,10 @@ static void lie_to(int fd, const struct lie *lie)
 	CHECK(!wire_receive(fd, &hello, sizeof(hello)));
 	CHECK(!wire_send(fd, &hello, sizeof(hello)));
 	while (!wire_receive(fd, &name, sizeof(name))) {
-		a.name = (struct wire_name){ name.epoch + lie->answer.name.epoch,
-					     name.number +
-						     lie->answer.name.number };
+		a.name =
+			(struct wire_name){ name.epoch + lie->answer.name.epoch,
+					    name.number +
+						    lie->answer.name.number };
 		if (wire_send(fd, &a, sizeof(a)) ||
 		    wire_send(fd, lie->text, strlen(lie->text)))
 			break;
@@ -334,7 +335,9 @@ static const struct lie lies[] = {
 	{ { { 0, 0 }, 0, 7 }, "BETONBA", -EPROTO, "not a batch file" },
 	{ { { 0, 0 }, 0, UINT64_MAX }, "x", -EPROTO, "too large" },
 	{ { { 0, 0 }, 0, (uint64_t)1 << 60 }, "x", -EPROTO, "too large" },
-	{ { { 0, 0 }, -EIO, 12 }, "\x1b[31m\r\nred%s", -EREMOTEIO,
+	{ { { 0, 0 }, -EIO, 12 },
+	  "\x1b[31m\r\nred%s",
+	  -EREMOTEIO,
 	  "?[31m??red%s" },
 	{ { { 0, 0 }, INT64_MIN, 0 }, "", -EREMOTEIO, "refused" },
 	{ { { 0, 0 }, 1, UINT64_MAX }, "x", -EPROTO, "too long" },
@@ -476,7 +479,8 @@ static void trainers_may_leave(void)
 						  rng_next(&rng) % 8 };
 
 			CHECK(!wire_send(fd, &name,
-					 k + 1 < i * 5 ? sizeof(name) : i % 17));
+					 k + 1 < i * 5 ? sizeof(name)
+						       : i % 17));
 		}
 		for (unsigned k = 0; i % 5 > 1 && k < 2 * i; k++)
 			CHECK(recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) <

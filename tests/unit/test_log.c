@@ -64,7 +64,8 @@ static void a_message_is_one_line_without_control_characters(void)
 	log_error(&log, "a\nb\r\x1b[31m\x7f\tc");
 	CHECK(!strcmp(seen.last, "a?b??[31m??c"));
 	/* U+009B starts a sequence, too; U+00A0 and U+0442 are text. */
-	log_error(&log, "\xc2\x9b" "31m\xc2\x80\xc2\xa0\xd1\x82\xc2");
+	log_error(&log, "\xc2\x9b"
+			"31m\xc2\x80\xc2\xa0\xd1\x82\xc2");
 	CHECK(!strcmp(seen.last, "??31m??\xc2\xa0\xd1\x82\xc2"));
 	log_fini(&log);
 }

@@ -161,7 +161,8 @@ static void british_spelling_is_accepted(void)
 	struct args args;
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		CHECK(op_table_find(names[i][0]) == op_table_find(names[i][1]) &&
+		CHECK(op_table_find(names[i][0]) ==
+			      op_table_find(names[i][1]) &&
 		      op_table_find(names[i][0]));
 	CHECK(!op_table_find("centr_crop") && !op_table_find("GREYSCALE"));
 	memset(long_word + 4, 'y', sizeof(long_word) - 5);

@@ -169,9 +169,8 @@ static void test_wrong_options_are_refused_by_name(void)
 
 static void test_values_have_types(void)
 {
-	char line[] =
-		"d m -o umask=0022,jobs=0008,cache_size=16m,cold_size=0"
-		",cache=os,cache=process,subset=few:f:g,subset=few";
+	char line[] = "d m -o umask=0022,jobs=0008,cache_size=16m,cold_size=0"
+		      ",cache=os,cache=process,subset=few:f:g,subset=few";
 	struct options opts;
 
 	CHECK(parse(&opts, line, NULL) == 0);

@@ -282,11 +282,16 @@ static void a_dataset_is_replaced_by_datasets_alone(void)
 		bool is_dataset;
 		int result;
 	} rows[] = {
-		{ "<!DOCTYPE", 9, false, 0 },	{ "", 0, false, 0 },
-		{ "\2", 1, false, 0 },		{ "\0\0x", 3, false, 0 },
-		{ "\2\0", 2, true, 0 },		{ "text", 4, true, -EEXIST },
-		{ "", 0, true, 0 },		{ "\0", 1, true, 0 },
-		{ "\0\0x", 3, true, 0 },	{ "\2", 1, true, -EEXIST },
+		{ "<!DOCTYPE", 9, false, 0 },
+		{ "", 0, false, 0 },
+		{ "\2", 1, false, 0 },
+		{ "\0\0x", 3, false, 0 },
+		{ "\2\0", 2, true, 0 },
+		{ "text", 4, true, -EEXIST },
+		{ "", 0, true, 0 },
+		{ "\0", 1, true, 0 },
+		{ "\0\0x", 3, true, 0 },
+		{ "\2", 1, true, -EEXIST },
 		{ "\2\0x", 3, false, -EEXIST },
 	};
 

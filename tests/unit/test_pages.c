@@ -60,8 +60,9 @@ static uint8_t *random_bytes(size_t size)
 /* Values of odd sizes, also larger than the buffer. */
 static void writes_begin_at_whole_blocks(void)
 {
-	static const size_t sizes[] = { 1,	 99999,	    (4 << 20) - 5,
-					(5 << 20) + 3, 333, 1 << 20, 70001 };
+	static const size_t sizes[] = {
+		1, 99999, (4 << 20) - 5, (5 << 20) + 3, 333, 1 << 20, 70001
+	};
 	uint8_t *bytes = random_bytes(SIZE);
 	struct target t;
 	struct pages p;

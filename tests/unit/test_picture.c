@@ -73,11 +73,8 @@ static void compare_with_codec(const uint8_t *bytes, size_t size)
 static void jpegs_of_all_kinds(void)
 {
 	static const struct bytes jpegs[] = {
-		BYTES(JPEG_GRAY),
-		BYTES(JPEG_PROGRESSIVE),
-		BYTES(JPEG_FULL),
-		BYTES(JPEG_HALF),
-		BYTES(JPEG_CMYK),
+		BYTES(JPEG_GRAY), BYTES(JPEG_PROGRESSIVE), BYTES(JPEG_FULL),
+		BYTES(JPEG_HALF), BYTES(JPEG_CMYK),
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(jpegs); i++)

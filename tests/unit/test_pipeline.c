@@ -189,9 +189,10 @@ static const struct mistake mistakes[] = {
 			  "mean `bfloat16'?" },
 	{ "image | mosaic(30)", "column 9: no operation is called `mosaic'; "
 				"in Python, Loader(transforms=[f])" },
-	{ "image | xyzzyx", "column 9: no operation is called `xyzzyx'; the "
-			    "operations are affine, array, aug_mix, "
-			    "auto_augment, autocontrast, bfloat16, brightness" },
+	{ "image | xyzzyx",
+	  "column 9: no operation is called `xyzzyx'; the "
+	  "operations are affine, array, aug_mix, "
+	  "auto_augment, autocontrast, bfloat16, brightness" },
 	{ "no_such_operation(3)", "column 1: no operation is called" },
 	{ "image | center_corp(3)",
 	  "column 9: no operation is called "
@@ -318,12 +319,18 @@ static bool is_plain(const char *text)
 static void operations_that_change_no_byte_are_left_out(void)
 {
 	static const char *const plain[] = {
-		"image",       "hwc",	     "uint8",
+		"image",	 "hwc",	      "uint8",
 		"decode(exact)", "chw | hwc", "decode(draft) | uint8 | hwc",
 	};
 	static const char *const changed[] = {
-		"chw", "hwc | chw", "float", "float | uint8", "decode(gray)",
-		"image | flip", "cache(decoded, 1MiB)", "resize(40) | hwc",
+		"chw",
+		"hwc | chw",
+		"float",
+		"float | uint8",
+		"decode(gray)",
+		"image | flip",
+		"cache(decoded, 1MiB)",
+		"resize(40) | hwc",
 	};
 	uint8_t out[H][W][3];
 

@@ -363,10 +363,13 @@ static void signals_of_its_own_come(void)
 
 /* Each of them runs with each layer alone, too. */
 static void (*const works[])(void) = {
-	open_files_are_read,	 threads_work,
+	open_files_are_read,
+	threads_work,
 	rings_work,
-	threads_can_be_canceled, memory_is_made_and_shared,
-	connections_are_taken,	 times_pass,
+	threads_can_be_canceled,
+	memory_is_made_and_shared,
+	connections_are_taken,
+	times_pass,
 	signals_of_its_own_come,
 };
 

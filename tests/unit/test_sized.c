@@ -46,8 +46,9 @@ static void members_that_the_library_lacks_must_be_zero(void)
 
 static void sizes_of_no_version_are_refused(void)
 {
-	static const size_t bad[] = { 0, 1, 7, 9, sizeof(struct now) - 1,
-				      SIZED_MAX + 8, SIZE_MAX - 7 };
+	static const size_t bad[] = {
+		0, 1, 7, 9, sizeof(struct now) - 1, SIZED_MAX + 8, SIZE_MAX - 7
+	};
 	static struct {
 		struct now now;
 		char zeros[SIZED_MAX];

@@ -65,7 +65,7 @@ static bool fails_now(struct fixture *f)
 }
 
 static int collate(void *arg, const struct batch *batch, void *buf,
-		    uint64_t *marks)
+		   uint64_t *marks)
 {
 	struct fixture *f = arg;
 

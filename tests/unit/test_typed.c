@@ -214,11 +214,15 @@ static void times_have_units(void)
 	static const struct {
 		const char *text;
 		uint64_t seconds;
-	} good[] = { { "0", 0 },    { "90", 90 },  { "90s", 90 },
-		     { "5m", 300 }, { "1h", 3600 } };
-	static const char *const bad[] = { "",	  "s",	  "5M", "5 m", "1d",
-					   "5ms", "1.5m", "-1", "2h",
-					   "18446744073709551615m" };
+	} good[] = { { "0", 0 },
+		     { "90", 90 },
+		     { "90s", 90 },
+		     { "5m", 300 },
+		     { "1h", 3600 } };
+	static const char *const bad[] = {
+		"",    "s",    "5M", "5 m", "1d",
+		"5ms", "1.5m", "-1", "2h",  "18446744073709551615m"
+	};
 	const struct typed type = { TYPED_TIME, .max = 3600 };
 	uint64_t v;
 

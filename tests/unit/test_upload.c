@@ -928,7 +928,7 @@ int main(void)
 {
 	static void (*const tests[])(void) = {
 		test_misuse,	       test_budget,
-		test_upload_again,       test_hot_path,
+		test_upload_again,     test_hot_path,
 		test_independence,     test_planted,
 		test_default_streams,  test_failures,
 		test_threads,	       test_schedules,

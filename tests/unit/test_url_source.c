@@ -677,8 +677,8 @@ static void test_urgent_run(void)
 	heard_init(&h);
 	CHECK(!url_source_open(s.url, &options, &h.log, &source));
 	for (unsigned i = 0; i < MANY; i++)
-		submit_one(source, &ones[i],
-			   i == 9 ? MB : MB + (i + 1) * PART, PART, i != 9);
+		submit_one(source, &ones[i], i == 9 ? MB : MB + (i + 1) * PART,
+			   PART, i != 9);
 	source_wait_idle(&many.wait);
 	CHECK(!atomic_load(&many.failed));
 	CHECK(atomic_load(&place_of_other) < MANY / 2);

@@ -476,7 +476,8 @@ static void damaged_names_are_dropped(void)
 	CHECK(!writer_finish(&w));
 	make_sums(name);
 	CHECK(!dataset_open(name, NULL, &hearing, &ds));
-	CHECK(!verify_dataset(ds, NULL) && ds->format.fields[0].classes->num == 500);
+	CHECK(!verify_dataset(ds, NULL) &&
+	      ds->format.fields[0].classes->num == 500);
 	at = ds->format.fields[0].classes_at.off;
 	CHECK(at > 2 << 20);
 	dataset_close(ds);

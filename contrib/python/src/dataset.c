@@ -33,8 +33,7 @@ static struct beton_dataset *of(PyObject *self)
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args,
 			     PyObject *kwargs)
 {
-	static const char *const names[] = { "path", "storage_options",
-					     NULL };
+	static const char *const names[] = { "path", "storage_options", NULL };
 	char error[ERROR_SIZE] = "";
 	struct beton_dataset_options o = {
 		.size = sizeof(o),

@@ -217,10 +217,9 @@ static int tell_one(PyObject *function, const struct message *m)
 {
 	PyObject *text = PyUnicode_DecodeUTF8(
 		m->text, (Py_ssize_t)strlen(m->text), "replace");
-	PyObject *done =
-		text ? PyObject_CallFunction(function, "iO", (int)m->level,
-					     text)
-		     : NULL;
+	PyObject *done = text ? PyObject_CallFunction(function, "iO",
+						      (int)m->level, text)
+			      : NULL;
 
 	Py_XDECREF(text);
 	Py_XDECREF(done);
@@ -344,19 +343,32 @@ static int text_convert(PyObject *object, void *text)
 static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 			 PyObject **tell, struct beton_loader_options *o)
 {
-	static const char *const names[] = { "path",	   "spec",
-					     "subset",	   "pipeline",
-					     "device",	   "source",
-					     "cache",	   "delivery",
-					     "job",	   "cache_size",
-					     "cold_size",  "pinned",
-					     "epoch",	   "workers",
-					     "prefetch",   "rank",
-					     "world_size", "on_error",
-					     "callback",   "no_padding",
-					     "verify",	   "storage_options",
-					     "on_demand",  "role",
-					     "spare_workers", "tell",
+	static const char *const names[] = { "path",
+					     "spec",
+					     "subset",
+					     "pipeline",
+					     "device",
+					     "source",
+					     "cache",
+					     "delivery",
+					     "job",
+					     "cache_size",
+					     "cold_size",
+					     "pinned",
+					     "epoch",
+					     "workers",
+					     "prefetch",
+					     "rank",
+					     "world_size",
+					     "on_error",
+					     "callback",
+					     "no_padding",
+					     "verify",
+					     "storage_options",
+					     "on_demand",
+					     "role",
+					     "spare_workers",
+					     "tell",
 					     NULL };
 	struct number n[] = {
 		[CACHE_SIZE] = { .name = "cache_size",
@@ -1044,13 +1056,13 @@ static PyObject *new_stats(const struct stats *s)
 	}
 	if (!stages)
 		return NULL;
-	return Py_BuildValue("{s:N, s:N, s:N, s:N, s:N, s:N, s:K}", "stages", stages,
-			     "throughput", new_throughput(&s->throughput),
-			     "image_cache", new_kept(&s->kept), "entry_points",
-			     new_entries(&s->entries), "network",
-			     new_network(&s->network), "makers",
-			     new_makers(&s->makers), "failed_samples",
-			     (unsigned long long)s->failed_samples);
+	return Py_BuildValue(
+		"{s:N, s:N, s:N, s:N, s:N, s:N, s:K}", "stages", stages,
+		"throughput", new_throughput(&s->throughput), "image_cache",
+		new_kept(&s->kept), "entry_points", new_entries(&s->entries),
+		"network", new_network(&s->network), "makers",
+		new_makers(&s->makers), "failed_samples",
+		(unsigned long long)s->failed_samples);
 }
 
 static PyObject *loader_stats(PyObject *self, PyObject *unused)

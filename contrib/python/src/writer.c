@@ -119,7 +119,7 @@ out:
 static PyObject *pywriter_new(PyTypeObject *type, PyObject *args,
 			      PyObject *kwargs)
 {
-	static const char *const names[] = { "path", "fields", "samples",
+	static const char *const names[] = { "path",	  "fields", "samples",
 					     "page_size", "append", NULL };
 	PyObject *path = NULL, *fields;
 	unsigned long long samples;

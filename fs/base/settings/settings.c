@@ -34,8 +34,7 @@ static const struct row {
 	[SETTING_WORKERS] = { "workers", TYPED_NUMBER_IN(1, THREADS_MAX) },
 	[SETTING_PREFETCH] = { "prefetch", TYPED_NUMBER_IN(1, THREADS_MAX) },
 	[SETTING_DELIVERY] = { "delivery",
-			       TYPED_WORD_OF(
-				       "auto|zero-copy|direct") },
+			       TYPED_WORD_OF("auto|zero-copy|direct") },
 	[SETTING_CACHE] = { "cache", TYPED_WORD_OF("auto|os|process") },
 	[SETTING_CACHE_SIZE] = { "cache_size", TYPED_SIZE_FROM(16 << 20) },
 	[SETTING_COLD_SIZE] = { "cold_size", TYPED_SIZE_FROM(1) },

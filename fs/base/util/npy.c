@@ -120,8 +120,7 @@ static bool take_dict(struct npy_text *t, struct npy *out)
 			return false;
 		if (take_word(t, "'descr':") && take_dtype(t, out->dtype))
 			has |= 1;
-		else if (take_word(t, "'fortran_order':") &&
-			 take_order(t, out))
+		else if (take_word(t, "'fortran_order':") && take_order(t, out))
 			has |= 2;
 		else if (take_word(t, "'shape':") && take_shape(t, out))
 			has |= 4;

@@ -124,8 +124,12 @@ static void time_text(uint64_t v, char out[32])
 	bool hours = v && v % 3600 == 0, minutes = v && v % 60 == 0;
 
 	snprintf(out, 32, "%llu%s",
-		 (unsigned long long)(hours ? v / 3600 : minutes ? v / 60 : v),
-		 hours ? "h" : minutes ? "m" : "s");
+		 (unsigned long long)(hours	? v / 3600
+				      : minutes ? v / 60
+						: v),
+		 hours	   ? "h"
+		 : minutes ? "m"
+			   : "s");
 }
 
 /* Writes a number in the notation of this kind: 8, 0777, 16MiB. */

@@ -120,8 +120,8 @@ static uint64_t part_of(const struct memory *memory, uint32_t processes,
 			char *why, size_t size)
 {
 	uint64_t half = memory->available / 2;
-	uint64_t part = max_u64(CACHE_LEAST,
-				processes ? half / processes : half);
+	uint64_t part =
+		max_u64(CACHE_LEAST, processes ? half / processes : half);
 	int n = 0;
 
 	if (processes > 1)

@@ -51,8 +51,7 @@ struct payload_read {
 /* A cache in front of the source, for the payloads of batches. */
 struct payload_ops {
 	/* 0 or -errno, logged. */
-	int (*read)(struct payloads *payloads,
-		    const struct payload_read *what);
+	int (*read)(struct payloads *payloads, const struct payload_read *what);
 };
 
 struct payloads {

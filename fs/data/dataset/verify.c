@@ -715,9 +715,9 @@ uint64_t verify_set_memory(struct dataset *ds, uint64_t bytes)
 
 	if (!v)
 		return 0;
-	v->most = (unsigned)min_u64(max_u64(1, bytes / UNIT),
-				    source_prefetches(v->inner) ? BUFFERS_MAX
-								: BUFFERS_LOCAL);
+	v->most = (unsigned)min_u64(
+		max_u64(1, bytes / UNIT),
+		source_prefetches(v->inner) ? BUFFERS_MAX : BUFFERS_LOCAL);
 	v->keep = v->most;
 	return (uint64_t)v->most * UNIT;
 }

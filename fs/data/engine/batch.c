@@ -241,9 +241,9 @@ static int view_samples(struct batch *b)
 	for (uint32_t index = 0; index < b->samples; index += n) {
 		if (index >= requested) {
 			requested = index + PREFETCHED;
-			dataset_prefetch(b->vfile.ds, b->ids + index,
-					 min_u64(PREFETCHED,
-						 b->samples - index));
+			dataset_prefetch(
+				b->vfile.ds, b->ids + index,
+				min_u64(PREFETCHED, b->samples - index));
 		}
 		n = run_length(b, index, max);
 		r = dataset_records(b->vfile.ds, b->ids[index], n, records);
@@ -475,8 +475,7 @@ static void note_failure(void *arg, const struct segment *s, int error)
 	scoped_lock(&c->lock);
 	more = c->failures;
 	if (c->num_failures == c->room) {
-		more = realloc(c->failures,
-			       (2 * c->room + 16) * sizeof(*more));
+		more = realloc(c->failures, (2 * c->room + 16) * sizeof(*more));
 		if (!more) {
 			c->result = -ENOMEM;
 			return;
@@ -509,10 +508,10 @@ static void collate_part(void *arg, unsigned part)
 {
 	struct collation *c = arg;
 	uint64_t begin = part_begin(c, part), end = part_begin(c, part + 1);
-	ssize_t n = end > begin ? vfile_read(&c->batch->vfile,
-					     c->bytes + begin, end - begin,
-					     begin, note_failure, c)
-				: 0;
+	ssize_t n = end > begin
+			    ? vfile_read(&c->batch->vfile, c->bytes + begin,
+					 end - begin, begin, note_failure, c)
+			    : 0;
 
 	if (n < 0)
 		note_result(c, (int)n);

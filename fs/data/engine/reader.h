@@ -62,9 +62,9 @@ struct reader {
 	   way. */
 	uint64_t records;
 	bool is_requested; /* all samples of its first batch are */
-	double missing;	 /* the part of recently examined samples to read */
-	bool is_blocked; /* no room to read further */
-	bool is_silent;	 /* it opened no batch for so long that it has no share
+	double missing;	   /* the part of recently examined samples to read */
+	bool is_blocked;   /* no room to read further */
+	bool is_silent; /* it opened no batch for so long that it has no share
 			    of the cache */
 	/* Progress in bytes, the unit that all readers share. */
 	uint64_t base;

@@ -64,7 +64,7 @@ static const char *parse_number(const uint8_t *bytes, size_t size,
 }
 
 static const char *parse_report(const uint8_t *bytes, size_t size,
-			      struct zerocopy_message *out)
+				struct zerocopy_message *out)
 {
 	struct zerocopy_report tell;
 	const struct rank_figures *f = &tell.figures;

@@ -69,8 +69,8 @@ static int resolve_pattern(const struct paths *paths, const char *pattern,
 		return r;
 	if (!is_whole && !getcwd(dir, sizeof(dir)))
 		return -errno;
-	n = snprintf(served->source, OPERAND_SOURCE_MAX, "%s%s%s", dir, *dir ? "/" : "",
-		     shown);
+	n = snprintf(served->source, OPERAND_SOURCE_MAX, "%s%s%s", dir,
+		     *dir ? "/" : "", shown);
 	if (n >= OPERAND_SOURCE_MAX)
 		strcpy(served->source + OPERAND_SOURCE_MAX - 4, "...");
 	return 0;
@@ -107,9 +107,8 @@ int operand_resolve(const char *text, struct log *log,
 {
 	bool is_pattern = paths_is_pattern(text);
 	struct paths paths = { 0 };
-	int r = is_pattern || paths_is_url(text)
-			? paths_list(text, log, &paths)
-			: 0;
+	int r = is_pattern || paths_is_url(text) ? paths_list(text, log, &paths)
+						 : 0;
 
 	if (r)
 		return r;

@@ -68,14 +68,14 @@ struct options {
 #define OPTS_UNSET UINT64_MAX
 
 enum opts_kind {
-	OPTS_MOUNT,   /* bool; passed through to the mount */
-	OPTS_ALWAYS,  /* no member: always on */
-	OPTS_FLAG,    /* bool; for the daemon */
-	OPTS_CHOICE,  /* const char *: the key of the row that was given last */
-	OPTS_NUMBER,  /* uint64_t, of the row's type */
-	OPTS_WORD,    /* char *, owned: a word of the row's type */
-	OPTS_TEXT,    /* char *, owned */
-	OPTS_SPEC,    /* the same, a key of a sampling spec: checked with the
+	OPTS_MOUNT,  /* bool; passed through to the mount */
+	OPTS_ALWAYS, /* no member: always on */
+	OPTS_FLAG,   /* bool; for the daemon */
+	OPTS_CHOICE, /* const char *: the key of the row that was given last */
+	OPTS_NUMBER, /* uint64_t, of the row's type */
+	OPTS_WORD,   /* char *, owned: a word of the row's type */
+	OPTS_TEXT,   /* char *, owned */
+	OPTS_SPEC,   /* the same, a key of a sampling spec: checked with the
 			 dataset */
 	OPTS_STORAGE, /* a storage option, which <fs/source/local/options.h> checks;
 			 no member of its own */

@@ -97,20 +97,13 @@ static int refuse_word(const struct opts_row *row, const struct word *word,
 
 /* Options of loaders, and of other file systems. */
 static const struct other_word other_keys[] = {
-	{ "batch_size", "batch" },
-	{ "shuffle", "order" },
-	{ "readahead", "prefetch" },
-	{ "workers", "jobs" },
-	{ "num_workers", "jobs" },
-	{ "threads", "jobs" },
-	{ "max_threads", "jobs" },
-	{ "class_names", "names" },
-	{ "classes", "names" },
-	{ "logfile", "log" },
-	{ "config", "settings" },
-	{ "mode", "umask" },
-	{ "user_id", "uid" },
-	{ NULL, NULL },
+	{ "batch_size", "batch" },   { "shuffle", "order" },
+	{ "readahead", "prefetch" }, { "workers", "jobs" },
+	{ "num_workers", "jobs" },   { "threads", "jobs" },
+	{ "max_threads", "jobs" },   { "class_names", "names" },
+	{ "classes", "names" },	     { "logfile", "log" },
+	{ "config", "settings" },    { "mode", "umask" },
+	{ "user_id", "uid" },	     { NULL, NULL },
 };
 
 static int unknown_word(const struct word *word, struct log *log)

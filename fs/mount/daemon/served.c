@@ -342,7 +342,8 @@ static int choose_programs(struct served *s)
 		s->opts->sandbox && !strcmp(s->opts->sandbox, "sandbox");
 	size_t i = 0;
 
-	while (i < num_served(s) && !source_needs_program(s->datasets[i].ds->source))
+	while (i < num_served(s) &&
+	       !source_needs_program(s->datasets[i].ds->source))
 		i++;
 	if (i == num_served(s) || s->sandbox == SANDBOX_NONE)
 		return EXIT_OK;

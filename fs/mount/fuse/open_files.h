@@ -23,7 +23,7 @@ struct open_file {
 	bool is_begun;	  /* guarded by files.lock, like marks */
 	uint64_t marks;	  /* of the batch, when the first piece was read */
 	struct slot_reader reader;
-	struct job *job;  /* the reader of a batch; NULL: not a batch */
+	struct job *job; /* the reader of a batch; NULL: not a batch */
 	enum jobs_way way;
 };
 

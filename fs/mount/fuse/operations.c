@@ -415,8 +415,8 @@ static void read_vfile(const struct fuse_request *q, const struct vfile *vfile,
 		       size_t size, uint64_t off)
 {
 	char *buf = op_room(q, size);
-	ssize_t got = buf ? vfile_read(vfile, buf, size, off, NULL, NULL)
-			  : -ENOMEM;
+	ssize_t got =
+		buf ? vfile_read(vfile, buf, size, off, NULL, NULL) : -ENOMEM;
 
 	if (got < 0)
 		reply_error(q, (int)got);
@@ -459,8 +459,7 @@ static bool read_value_at_once(const struct fuse_request *q, uint64_t ino,
 	struct ns_file file;
 	bool is_done;
 
-	if (!op_is_at_hand(q, ino) ||
-	    ns_open_file(q->ops->ns, &object, &file))
+	if (!op_is_at_hand(q, ino) || ns_open_file(q->ops->ns, &object, &file))
 		return false;
 	is_done = read_cached(q, file.vfile, size, off);
 	ns_close_file(&file);

@@ -4,8 +4,8 @@
  * A mount of several datasets has one more root above them, with a directory
  * per dataset and .betonfs/.
  */
-#include "fs/base/util/name.h"
 #include "fs/mount/namespace/fixed.h"
+#include "fs/base/util/name.h"
 
 #include <stdio.h>
 #include <stdlib.h>

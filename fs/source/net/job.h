@@ -16,7 +16,7 @@ struct net_job {
 	struct net_job *prev, *next;
 	struct curl_slist lines[NET_LINES_MAX + 4];
 	char error[CURL_ERROR_SIZE];
-	size_t sent; /* bytes of the body */
+	size_t sent;	/* bytes of the body */
 	size_t unnoted; /* bytes of the answer since its last progress */
 	size_t trailers;
 	unsigned redirects;

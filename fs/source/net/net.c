@@ -37,7 +37,7 @@ struct net {
 	pthread_t thread;
 	/* The thread's own, or the owner's while there is no thread. */
 	CURLM *multi;
-	struct sockets sockets; /* its wake-up: any thread */
+	struct sockets sockets;	  /* its wake-up: any thread */
 	struct net_timer *timers; /* by their times */
 	struct net_job *active;
 	unsigned num_active;

@@ -21,7 +21,7 @@ struct sockets {
 	const struct curl_api *curl;
 	CURLM *multi;
 	int epoll;
-	int wake;	 /* an eventfd */
+	int wake;	  /* an eventfd */
 	int64_t timer_ns; /* when libcurl asks to be called; INT64_MAX: never */
 	struct epoll_event events[SOCKET_EVENTS_MAX];
 	int num_events;

@@ -31,7 +31,7 @@ struct block {
 	unsigned users;		   /* its fetch, and readers */
 	enum block_state state;
 	enum block_kind kind;
-	int error;	     /* of BLOCK_FAILED */
+	int error;		    /* of BLOCK_FAILED */
 	struct tables_fetch *fetch; /* of BLOCK_READING */
 	uint8_t bytes[BLOCK_BYTES];
 };

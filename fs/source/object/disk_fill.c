@@ -24,8 +24,8 @@ enum {
 int disk_fill_init(struct disk_fill *fill, struct tier_store *store,
 		   struct source *inner, uint64_t memory)
 {
-	uint64_t ring = min_u64(max_u64(memory / 2, DISK_RING_LEAST),
-				DISK_RING_MOST);
+	uint64_t ring =
+		min_u64(max_u64(memory / 2, DISK_RING_LEAST), DISK_RING_MOST);
 	int r;
 
 	*fill = (struct disk_fill){

@@ -154,8 +154,8 @@ static void note_latency(struct depth *d, int64_t now)
 	d->num_latencies = 0;
 	/* On another route, the lower one may be that of a queue. The first
 	   request of all may wait for the server to open the file. */
-	d->doubts |= average < d->latency_ns / 4 * 3 && !d->probes &&
-		     d->num_rates;
+	d->doubts |=
+		average < d->latency_ns / 4 * 3 && !d->probes && d->num_rates;
 	if (average < d->latency_ns && !d->num_rates)
 		assume_rate(d, average);
 	else if (is_new || average < d->latency_ns)

@@ -27,7 +27,7 @@ struct tier_run {
    producer until it is ready, and then to the consumer. */
 struct tier_queue {
 	uint8_t *ring;
-	size_t pages; /* of the ring */
+	size_t pages;	   /* of the ring */
 	size_t used, next; /* pages */
 	struct tier_run runs[TIER_QUEUE_RUNS];
 	bool is_ready[TIER_QUEUE_RUNS];

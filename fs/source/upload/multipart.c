@@ -28,7 +28,7 @@ enum {
 	ABORT_RETRY_MS = 5000,
 	TOKEN_SIZE = 17,
 	LINE_SIZE = HTTP_TAG_MAX + 64,
-	ID_SIZE = 2048,	   /* of a multipart upload */
+	ID_SIZE = 2048, /* of a multipart upload */
 };
 
 #define TOKEN_FIELD "x-amz-meta-betonfs-upload"

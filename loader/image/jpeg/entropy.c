@@ -391,8 +391,8 @@ INLINE bool take_or_skip(struct entropy_reader *r, struct entropy_decoder *d,
 /* A block of an MCU. */
 struct entropy_block {
 	const struct entropy_component *component;
-	int32_t *dc;  /* the component's predictor */
-	uint32_t x;   /* in the MCU */
+	int32_t *dc; /* the component's predictor */
+	uint32_t x;  /* in the MCU */
 	uint32_t y;
 	uint8_t *row; /* samples of the row of blocks; NULL: not wanted */
 };

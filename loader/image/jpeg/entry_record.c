@@ -50,8 +50,7 @@ static uint64_t hash_of(const struct entry_scan *scan)
 	size_t last = scan->size - min_u64(scan->size, sizeof(uint64_t));
 
 	for (size_t i = 0; i < HASHED_WORDS; i++)
-		memcpy(&words[i],
-		       scan->bytes + last * i / (HASHED_WORDS - 1),
+		memcpy(&words[i], scan->bytes + last * i / (HASHED_WORDS - 1),
 		       min_u64(scan->size, sizeof(uint64_t)));
 	return rng_key(words, HASHED_WORDS);
 }
@@ -96,7 +95,8 @@ uint32_t entry_record_per_row(const struct entry_record *record)
 
 static int16_t unpack_dc(uint64_t v, int i)
 {
-	return (int16_t)((int64_t)(v << (64 - DC_AT - (i + 1) * ENTRY_DC_BITS)) >>
+	return (int16_t)((int64_t)(v
+				   << (64 - DC_AT - (i + 1) * ENTRY_DC_BITS)) >>
 			 (64 - ENTRY_DC_BITS));
 }
 

@@ -34,9 +34,9 @@ int entry_store_open(const struct entry_store_options *options,
 		     struct entry_store **out)
 {
 	struct entry_store *s = calloc(1, sizeof(*s));
-	int r = s ? value_store_open(max_u64(options->size,
-					     VALUE_STORE_SIZE_MIN),
-				     &s->records)
+	int r = s ? value_store_open(
+			    max_u64(options->size, VALUE_STORE_SIZE_MIN),
+			    &s->records)
 		  : -ENOMEM;
 
 	if (r) {

@@ -293,8 +293,7 @@ void planar_next(struct planar *p, struct planar_rows *out)
 {
 	uint32_t rows = (uint32_t)min_u64(p->height - p->next, PLANAR_ROWS);
 
-	*out = (struct planar_rows){ .stride = p->colors.stride,
-				     .rows = rows };
+	*out = (struct planar_rows){ .stride = p->colors.stride, .rows = rows };
 	if (!rows)
 		return;
 	for (unsigned i = 0; i < p->num_components; i++)

@@ -42,8 +42,8 @@ struct planar_down {
 struct planar_colours {
 	const planar_column *in[3]; /* Y, Cb, Cr */
 	uint32_t width; /* rounded up to PLANAR_COLUMNS for reads and writes */
-	int16_t rounding;	    /* added to Y */
-	uint8_t *out[3];	    /* R, G, B */
+	int16_t rounding; /* added to Y */
+	uint8_t *out[3];  /* R, G, B */
 	size_t stride;
 };
 

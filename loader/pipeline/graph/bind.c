@@ -159,7 +159,8 @@ int bind_take_field(const struct builder *b, const struct parse_stage *stage,
 	*skip = field != BIND_NOT_FOUND;
 	if (stage->quoted && field == BIND_NOT_FOUND)
 		return bind_unknown_field(b, stage);
-	if (field == BIND_NOT_FOUND && !stage->file && !op_table_find(stage->name))
+	if (field == BIND_NOT_FOUND && !stage->file &&
+	    !op_table_find(stage->name))
 		return unknown_op(b, stage, !stage->has_parens);
 	if (field == BIND_NOT_FOUND && names_image(stage) &&
 	    first_image(b, &chain->field))

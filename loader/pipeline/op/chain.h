@@ -14,8 +14,8 @@ struct chain;
 struct node {
 	const struct op *op;
 	struct args args; /* strings are NULL */
-	struct user_op
-		*custom;  /* a custom operation; NULL: a row of loader/pipeline/ops */
+	struct user_op *
+		custom; /* a custom operation; NULL: a row of loader/pipeline/ops */
 	uint64_t stream;  /* if random, the key of OP:GROUP; else 0 */
 	struct type type; /* of the result */
 	size_t at;	  /* offset into the pipeline string */

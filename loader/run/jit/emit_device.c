@@ -68,8 +68,7 @@ static void put_body(struct code *c, const struct chain *chain)
 		code_add(c, "\t\tto[%s] = made[row] ? %s%s%s%s : 0;\n",
 			 place(chain_type(chain), channel),
 			 halves ? emit_type_cast(DTYPE_F4, to) : "",
-			 halves ? "(" : "",
-			 emit_value_spell(&v, channel, name),
+			 halves ? "(" : "", emit_value_spell(&v, channel, name),
 			 halves ? ")" : "");
 	code_put(c, "\t}\n}\n");
 }

@@ -33,7 +33,8 @@ static unsigned take_turns(struct ring *ring, struct link *link)
 
 	turns_lock(ring);
 	while (!ring->stopping) {
-		while (link->num_turns < MAKERS_WINDOW && makers_take(ring, link))
+		while (link->num_turns < MAKERS_WINDOW &&
+		       makers_take(ring, link))
 			;
 		if (link->num_turns)
 			break;
@@ -60,8 +61,8 @@ static int send_names(struct ring *ring, struct link *link, unsigned count)
 	struct wire_name names[MAKERS_WINDOW];
 
 	for (unsigned i = 0; i < count; i++)
-		names[i] = name_of(
-			ring, link->turns[link->num_turns - count + i]);
+		names[i] =
+			name_of(ring, link->turns[link->num_turns - count + i]);
 	return wire_send(link->fd, names, count * sizeof(*names));
 }
 
@@ -110,8 +111,8 @@ static int receive_refusal(struct ring *ring, struct link *link,
 	turns_unlock(ring);
 	if (++link->refusals < REFUSALS_MAX)
 		return 0;
-	snprintf(why, WIRE_MESSAGE_SIZE, "it refused %d batches in a row: %.900s",
-		 REFUSALS_MAX, text);
+	snprintf(why, WIRE_MESSAGE_SIZE,
+		 "it refused %d batches in a row: %.900s", REFUSALS_MAX, text);
 	return -EREMOTEIO;
 }
 
@@ -316,8 +317,7 @@ static int answer_batch(struct link_server *s, const struct beton_batch *batch)
 	a.size = s->batch.size;
 	r = wire_send(s->fd, &a, sizeof(a));
 	return r ? r
-		 : wire_send_parts(s->fd, s->batch.parts.p,
-				   s->batch.num_parts);
+		 : wire_send_parts(s->fd, s->batch.parts.p, s->batch.num_parts);
 }
 
 static int answer_first(struct link_server *s)

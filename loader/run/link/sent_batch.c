@@ -24,7 +24,8 @@ struct sent_value {
 };
 
 /* Returns the rows of a sample, without the padding of its batch. */
-static struct sent_value value_at(const struct step *s, uint32_t i, uint32_t row)
+static struct sent_value value_at(const struct step *s, uint32_t i,
+				  uint32_t row)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 	const struct beton_tensor *t = &s->tensors[i];
@@ -33,7 +34,8 @@ static struct sent_value value_at(const struct step *s, uint32_t i, uint32_t row
 
 	if (!t->offsets)
 		return (struct sent_value){ list_rows_place(lists, row),
-				       *list_rows_count(lists, row) * item };
+					    *list_rows_count(lists, row) *
+						    item };
 	return (struct sent_value){
 		(const uint8_t *)t->data + (uint64_t)t->offsets[row] * item,
 		(uint64_t)(t->offsets[row + 1] - t->offsets[row]) * item,
@@ -85,9 +87,10 @@ static void place_head(struct layout *l, bool write)
 		*field_at(l, i) = (struct beton_batch_field){
 			.dtype = "|u1",
 			.type = pipeline_output_varies(o) ? BETON_TYPE_BYTES
-					       : BETON_TYPE_NDARRAY,
-			.column = pipeline_output_varies(o) ? BETON_COLUMN_VARIABLE
-						 : BETON_COLUMN_FIXED,
+							  : BETON_TYPE_NDARRAY,
+			.column = pipeline_output_varies(o)
+					  ? BETON_COLUMN_VARIABLE
+					  : BETON_COLUMN_FIXED,
 			.ndim = !pipeline_output_varies(o),
 			.shape = { o->row_size },
 			.stride = pipeline_output_varies(o) ? 0 : o->row_size,
@@ -158,7 +161,8 @@ static int reserve_parts(struct layout *l)
 	uint64_t count = 1;
 
 	for (uint32_t i = 0; i < l->header.num_fields; i++)
-		count += pipeline_output_varies(pipeline_output_at(l->step->pipeline, i))
+		count += pipeline_output_varies(
+				 pipeline_output_at(l->step->pipeline, i))
 				 ? l->header.num_samples
 				 : 2;
 	return scratch_grow(&l->b->parts, count, sizeof(struct iovec));
@@ -174,8 +178,8 @@ static void init_header(struct layout *l, const struct feed *feed)
 	h->num_fields = batch->num_outputs;
 	for (size_t i = 0; i < BETON_FINGERPRINT_SIZE; i++)
 		sscanf(feed->fingerprint + 2 * i, "%2hhx", &h->fingerprint[i]);
-	h->spec_off =
-		h->fields_off + h->num_fields * sizeof(struct beton_batch_field);
+	h->spec_off = h->fields_off +
+		      h->num_fields * sizeof(struct beton_batch_field);
 	h->spec_size = (uint32_t)strlen(feed->spec_text);
 }
 

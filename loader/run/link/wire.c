@@ -56,8 +56,8 @@ int wire_receive(int fd, void *bytes, size_t size)
 	uint8_t *to = bytes;
 
 	while (size) {
-		ssize_t n = recv(fd, to, min_u64(size, WIRE_PIECE),
-				 MSG_WAITALL);
+		ssize_t n =
+			recv(fd, to, min_u64(size, WIRE_PIECE), MSG_WAITALL);
 
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -11,8 +11,7 @@ enum scarce { SCARCE_NONE, SCARCE_LOADER, SCARCE_CONSUMER };
 
 bool offload_parse(const char *word, enum offload_mode *out)
 {
-	const struct typed modes =
-		TYPED_WORD_OF("auto|gpu|cpu|turns");
+	const struct typed modes = TYPED_WORD_OF("auto|gpu|cpu|turns");
 	uint64_t i;
 
 	if (!typed_parse_string(&modes, word, &i))

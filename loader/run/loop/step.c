@@ -62,7 +62,7 @@ void step_close(struct step *s)
 }
 
 uint32_t step_field_of(const struct step *s, uint32_t i,
-			 const struct pipeline_output *o)
+		       const struct pipeline_output *o)
 {
 	return s->is_sent ? i : o->field;
 }
@@ -91,7 +91,8 @@ static int prepare_ragged(struct step *s, uint32_t i,
 	offsets = (int64_t *)out->offsets.bytes;
 	for (uint32_t row = 0; row < s->batch.num_samples; row++) {
 		offsets[row] = (int64_t)at;
-		if (!add_ok(at, ragged_size(s, step_field_of(s, i, o), row), &at) ||
+		if (!add_ok(at, ragged_size(s, step_field_of(s, i, o), row),
+			    &at) ||
 		    at >= INT64_MAX)
 			return -ENOMEM;
 	}
@@ -196,7 +197,8 @@ int step_join(struct step *s, const struct step_plan *plan)
 static bool is_column(const struct step *s, uint32_t i,
 		      const struct pipeline_output *o)
 {
-	const struct beton_batch_field *f = &s->view.fields[step_field_of(s, i, o)];
+	const struct beton_batch_field *f =
+		&s->view.fields[step_field_of(s, i, o)];
 
 	if (s->is_sent)
 		return o->device < 0 && !pipeline_has_finish(s->pipeline, i);
@@ -380,9 +382,9 @@ static bool has_sent_sizes(const struct step *s)
 
 		if (pipeline_output_varies(o)
 			    ? f->column != BETON_COLUMN_VARIABLE ||
-				     !has_sent_values(s, i, o, &left)
-			   : f->column != BETON_COLUMN_FIXED ||
-				     f->stride != o->sent_size)
+				      !has_sent_values(s, i, o, &left)
+			    : f->column != BETON_COLUMN_FIXED ||
+				      f->stride != o->sent_size)
 			return false;
 	}
 	return true;
@@ -397,11 +399,11 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 	if (r)
 		return r;
 	memset(s->valid.bytes, !padding, h->num_samples);
-	s->pipeline = phases_at(plan->whole && !s->is_sent &&
-						s->side == OFFLOAD_CPU
-					? plan->whole
-					: plan->phases,
-				h->epoch);
+	s->pipeline =
+		phases_at(plan->whole && !s->is_sent && s->side == OFFLOAD_CPU
+				  ? plan->whole
+				  : plan->phases,
+			  h->epoch);
 	if (s->is_sent && !has_sent_sizes(s))
 		return -EPROTO;
 	s->batch.epoch = h->epoch;
@@ -485,7 +487,7 @@ void step_move_body(struct step *to, struct step *from, uint32_t rows)
 		buffer_move_end(&a->data, &b->data, rows * o->made_size);
 		if (to->has_rounds)
 			buffer_move_end(&a->parts, &b->parts,
-					 rows * o->part_size);
+					rows * o->part_size);
 	}
 }
 

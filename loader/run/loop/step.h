@@ -44,8 +44,8 @@ struct step {
 	   lets the user hold it, and memory of the loader that has little but
 	   other values. Otherwise columns need no copy. */
 	struct feed_batch input;
-	bool keeps_input; /* tensors are in shared memory */
-	struct batch_view view;		 /* view of `input` */
+	bool keeps_input;	/* tensors are in shared memory */
+	struct batch_view view; /* view of `input` */
 	bool copies;
 	/* `input` is a batch file of rows that a maker made (sent_batch.h). Its
 	   fields are the outputs. */
@@ -65,8 +65,8 @@ struct step {
 	/* Only a maker has them, as int32_t [outputs][rows]: 0 or the positive
 	   errno value of a failed output. */
 	struct buffer errors;
-	atomic_uint unread;   /* rows that were not run */
-	atomic_uint failed;   /* samples that failed, of those that were run */
+	atomic_uint unread; /* rows that were not run */
+	atomic_uint failed; /* samples that failed, of those that were run */
 	/* Guarded by the caller's lock, down to `message`. The failed row with
 	   the lowest number, and the reason. */
 	uint32_t failed_row;

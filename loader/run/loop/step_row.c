@@ -160,10 +160,11 @@ static void describe(const struct step *s, const struct pipeline_output *o,
 	struct batch_view_value v;
 
 	if (s->is_sent) {
-		snprintf(failure->why, sizeof(failure->why),
-			 "sample %llu output %s of a maker: %s (epoch %llu batch %llu)",
-			 (ull)s->batch.ids[row], o->name, reason,
-			 (ull)s->batch.epoch, (ull)s->view.header->batch);
+		snprintf(
+			failure->why, sizeof(failure->why),
+			"sample %llu output %s of a maker: %s (epoch %llu batch %llu)",
+			(ull)s->batch.ids[row], o->name, reason,
+			(ull)s->batch.epoch, (ull)s->view.header->batch);
 		return;
 	}
 	v = batch_view_at(&s->view, field, row);

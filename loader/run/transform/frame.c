@@ -26,11 +26,11 @@ struct frame {
 	const struct pipeline_value *value;
 	enum quality quality;
 	uint64_t *decode_ns;
-	bool is_baseline; /* baseline JPEG, described by `jpeg` */
+	bool is_baseline;	     /* baseline JPEG, described by `jpeg` */
 	struct entry_store *entries; /* of the JPEG; NULL: keep none */
 	uint32_t field;
 	uint64_t id;
-	bool in_memory;	  /* `image` holds pixels */
+	bool in_memory; /* `image` holds pixels */
 	struct image image;
 	const struct baseline_plane *whole; /* all planes of `jpeg`, or NULL */
 	struct rect view;		    /* of the value, or of `image` */
@@ -221,7 +221,8 @@ static int no_memory(struct frame *f, uint32_t width, uint32_t height)
 }
 
 /* The record of entry points, if this is not the whole image; or NULL. */
-static struct entry_record *find_record(struct frame *f, const struct rect *part,
+static struct entry_record *find_record(struct frame *f,
+					const struct rect *part,
 					const struct baseline_image *image)
 {
 	if (!f->entries ||

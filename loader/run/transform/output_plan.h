@@ -52,8 +52,8 @@ struct output_plan {
 	struct value_store *cache; /* NULL: no cache */
 	/* Entry points of JPEGs, shared by all plans, not owned. NULL: none. */
 	struct entry_store *entries;
-	bool is_grid;		   /* run it by grid_worker.h */
-	bool is_shared;		   /* another plan owns the store */
+	bool is_grid;	/* run it by grid_worker.h */
+	bool is_shared; /* another plan owns the store */
 };
 
 /*

@@ -265,9 +265,8 @@ static void print_kept(const char *what, uint64_t samples, uint64_t used,
 		       int decimals, uint64_t size, uint64_t hits)
 {
 	printf("%-14s %llu samples in %.*f of %.0f MiB, %llu hits\n", what,
-	       (unsigned long long)samples, decimals,
-	       (double)used / (1 << 20), (double)size / (1 << 20),
-	       (unsigned long long)hits);
+	       (unsigned long long)samples, decimals, (double)used / (1 << 20),
+	       (double)size / (1 << 20), (unsigned long long)hits);
 }
 
 static void print_cached(const struct bench *b)
@@ -396,9 +395,8 @@ static void print_json(const struct bench *b)
 		"decoder", b->info.decoder, "jit", b->info.jit, "placement",
 		b->info.placement, "spec", b->info.spec, "source",
 		b->info.source, "workers", (json_int_t)b->info.workers,
-		"image_cache", cached_json(b), "entry_points",
-		entries_json(b), "stages", stages_json(b),
-		"throughput", throughput_json(b));
+		"image_cache", cached_json(b), "entry_points", entries_json(b),
+		"stages", stages_json(b), "throughput", throughput_json(b));
 	json_dumpf(o, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(o);

@@ -438,9 +438,10 @@ static int open_again(struct dump *d, const char *path)
 	r = r ? r : get_dataset(d, &is);
 	if (r || !strcmp(was.fingerprint, is.fingerprint))
 		return r;
-	log_error(d->log,
-		  "%s: the dataset was replaced while it was opened: run the command again",
-		  path);
+	log_error(
+		d->log,
+		"%s: the dataset was replaced while it was opened: run the command again",
+		path);
 	return -ESTALE;
 }
 

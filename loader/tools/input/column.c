@@ -10,10 +10,10 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/name.h"
+#include "fs/base/util/utf8.h"
 #include "fs/data/dataset/class_names.h"
 #include "loader/tools/input/convert.h"
 #include "loader/tools/picture/picture.h"
-#include "fs/base/util/utf8.h"
 
 /* Kinds of values. */
 enum {

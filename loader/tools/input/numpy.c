@@ -16,10 +16,10 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/npy.h"
+#include "fs/base/util/utf8.h"
 #include "fs/data/dataset/field.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/tools/input/parts.h"
-#include "fs/base/util/utf8.h"
 
 /* Longer headers describe arrays of many fields, which are refused. */
 enum { HEADER_MAX = 1 << 16 };
@@ -189,11 +189,12 @@ static int check_shape(struct numpy_array *a)
 		return refuse(a, -EINVAL, "its rows have no elements");
 	if (!mul_ok(row, npy->shape[0], &all) ||
 	    !range_ok(npy->offset, all, a->file->size))
-		return refuse(a, -EBADMSG,
-			      "%llu rows of %llu bytes, but the file has %llu",
-			      (unsigned long long)npy->shape[0],
-			      (unsigned long long)row,
-			      (unsigned long long)(a->file->size - npy->offset));
+		return refuse(
+			a, -EBADMSG,
+			"%llu rows of %llu bytes, but the file has %llu",
+			(unsigned long long)npy->shape[0],
+			(unsigned long long)row,
+			(unsigned long long)(a->file->size - npy->offset));
 	a->column.row = row;
 	a->column.file = a->file;
 	a->column.off = npy->offset;

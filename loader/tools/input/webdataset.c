@@ -15,13 +15,13 @@
 
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/npy.h"
+#include "fs/base/util/utf8.h"
 #include "fs/data/dataset/field.h"
 #include "loader/tools/formats/tar.h"
 #include "loader/tools/input/convert.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/tools/input/parts.h"
 #include "loader/tools/picture/picture.h"
-#include "fs/base/util/utf8.h"
 
 enum { EXTENSION_SIZE = 64 };
 

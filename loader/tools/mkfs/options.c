@@ -80,8 +80,8 @@ static const struct option_row rows[] = {
 	  .max = JOBS_MAX, .argument = "N",
 	  .help = "Use N threads; the dataset is the same for any N "
 		  "(default: one per usable CPU)" },
-	{ "limit", .kind = OPTION_NUMBER, AT(selection.limit),
-	  .min = 1, .max = UINT64_MAX, .argument = "N",
+	{ "limit", .kind = OPTION_NUMBER, AT(selection.limit), .min = 1,
+	  .max = UINT64_MAX, .argument = "N",
 	  .help = "Take only the first N samples, after --shuffle (default: "
 		  "all)" },
 	{ "shard", .kind = OPTION_PARSED, AT(selection.shard),
@@ -127,9 +127,8 @@ void mkfs_options_complete(struct mkfs_options *o, bool keeps_images)
 
 	/* A quality asks for new JPEGs. */
 	if (!recipe->mode.row)
-		encode_parse_mode(keeps_images && !recipe->quality
-					  ? "keep"
-					  : "jpg",
+		encode_parse_mode(keeps_images && !recipe->quality ? "keep"
+								   : "jpg",
 				  &recipe->mode);
 	if (!recipe->quality)
 		recipe->quality = QUALITY_DEFAULT;

@@ -187,8 +187,8 @@ static int parse_integer(const struct where_parser *p,
 	is_number = end != o->text && !*end && !errno &&
 		    !(o->quoted && f->num_classes);
 	*found = is_class || is_number;
-	if (is_class && is_number && class != o->integer &&
-	    o->integer >= 0 && (uint64_t)o->integer < f->num_classes) {
+	if (is_class && is_number && class != o->integer && o->integer >= 0 &&
+	    (uint64_t)o->integer < f->num_classes) {
 		log_error(p->log,
 			  "--where=%s: in field '%s', '%s' is the name of "
 			  "class %lld, and the number of class \"%s\": write "

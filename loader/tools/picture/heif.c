@@ -11,21 +11,19 @@
 
 #	include <libheif/heif.h>
 
-#	define FUNCTIONS(row)                                                  \
-		row(context_alloc)                                             \
-		row(context_free)                                              \
-		row(context_get_primary_image_handle)                          \
-		row(context_read_from_memory_without_copy)                     \
-		row(decode_image)                                              \
-		row(decoding_options_alloc)                                    \
-		row(decoding_options_free)                                     \
-		row(image_get_height)                                          \
-		row(image_get_plane_readonly)                                  \
-		row(image_get_width)                                           \
-		row(image_handle_get_height)                                   \
-		row(image_handle_get_width)                                    \
-		row(image_handle_release)                                      \
-		row(image_release)
+#	define FUNCTIONS(row)                                                    \
+		row(context_alloc) row(context_free) row(                         \
+			context_get_primary_image_handle)                         \
+			row(context_read_from_memory_without_copy) row(           \
+				decode_image) row(decoding_options_alloc)         \
+				row(decoding_options_free) row(                   \
+					image_get_height)                         \
+					row(image_get_plane_readonly) row(        \
+						image_get_width)                  \
+						row(image_handle_get_height) row( \
+							image_handle_get_width)   \
+							row(image_handle_release) \
+								row(image_release)
 
 /* The functions of libheif. */
 struct api {
@@ -36,12 +34,12 @@ struct api {
 #	endif
 };
 
-#	define SYMBOL(name)                                                    \
+#	define SYMBOL(name)                                                   \
 		{ "heif_" #name, offsetof(struct api, name), true },
 static const struct library_symbol symbols[] = {
 	FUNCTIONS(SYMBOL)
 #	if LIBHEIF_HAVE_VERSION(1, 13, 0)
-	SYMBOL(context_set_max_decoding_threads)
+		SYMBOL(context_set_max_decoding_threads)
 #	endif
 };
 

@@ -12,17 +12,11 @@
 
 #	include <jxl/decode.h>
 
-#	define FUNCTIONS(row)                                                  \
-		row(CloseInput)                                                \
-		row(Create)                                                    \
-		row(Destroy)                                                   \
-		row(GetBasicInfo)                                              \
-		row(GetExtraChannelInfo)                                       \
-		row(ImageOutBufferSize)                                        \
-		row(ProcessInput)                                              \
-		row(SetImageOutBuffer)                                         \
-		row(SetInput)                                                  \
-		row(SubscribeEvents)
+#	define FUNCTIONS(row)                                                 \
+		row(CloseInput) row(Create) row(Destroy) row(GetBasicInfo)     \
+			row(GetExtraChannelInfo) row(ImageOutBufferSize)       \
+				row(ProcessInput) row(SetImageOutBuffer)       \
+					row(SetInput) row(SubscribeEvents)
 
 /* The functions of libjxl, whose names begin with JxlDecoder. */
 struct api {
@@ -30,7 +24,7 @@ struct api {
 	FUNCTIONS(MEMBER)
 };
 
-#	define SYMBOL(name)                                                    \
+#	define SYMBOL(name)                                                   \
 		{ "JxlDecoder" #name, offsetof(struct api, name), true },
 static const struct library_symbol symbols[] = { FUNCTIONS(SYMBOL) };
 

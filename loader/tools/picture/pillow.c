@@ -118,8 +118,8 @@ void picture_pillow_close(struct picture_decoder *d)
 
 static bool is_gif(const uint8_t *bytes, size_t size)
 {
-	return size >= 6 && (!memcmp(bytes, "GIF87a", 6) ||
-			     !memcmp(bytes, "GIF89a", 6));
+	return size >= 6 &&
+	       (!memcmp(bytes, "GIF87a", 6) || !memcmp(bytes, "GIF89a", 6));
 }
 
 /* Two letters alone are too few to recognize a format: the size of the second

@@ -389,8 +389,8 @@ static uint16_t find_nothing(const struct page *p)
 	uint32_t size = 0; /* as libtiff returns it for tags it does not know */
 	double v;
 
-	if (!TIFFGetField(p->tiff, TAG_NODATA, &size, &text) || !text || !size ||
-	    !memchr(text, 0, size))
+	if (!TIFFGetField(p->tiff, TAG_NODATA, &size, &text) || !text ||
+	    !size || !memchr(text, 0, size))
 		return 0;
 	v = strtod(text, NULL);
 	return v >= 0 && v < (1u << p->bits) ? (uint16_t)v : 0;

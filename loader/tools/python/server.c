@@ -113,8 +113,9 @@ static int refuse_end(struct server *s, char why[SERVER_WHY_SIZE])
 
 	why[0] = '\0';
 	if (WIFSIGNALED(status))
-		return refuse(why, -EPIPE, "the library that reads it crashed: "
-					   "%s",
+		return refuse(why, -EPIPE,
+			      "the library that reads it crashed: "
+			      "%s",
 			      strsignal(WTERMSIG(status)));
 	return -EPIPE;
 }
@@ -160,8 +161,8 @@ static void take_fds(struct msghdr *m, struct server_answer *a)
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
-		a->num_fds = (unsigned)((c->cmsg_len - CMSG_LEN(0)) /
-					sizeof(int));
+		a->num_fds =
+			(unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
 		memcpy(a->fds, CMSG_DATA(c), a->num_fds * sizeof(int));
 	}
 }

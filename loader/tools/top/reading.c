@@ -121,12 +121,9 @@ static const struct reading_row of_network[] = {
 const char *top_stage_name(enum top_stage stage)
 {
 	static const char *const names[TOP_STAGES] = {
-		[TOP_READ] = "read",
-		[TOP_DECODE] = "decode",
-		[TOP_TRANSFORM] = "transform",
-		[TOP_UPLOAD] = "upload",
-		[TOP_MAKERS] = "makers",
-		[TOP_NETWORK] = "network",
+		[TOP_READ] = "read",	       [TOP_DECODE] = "decode",
+		[TOP_TRANSFORM] = "transform", [TOP_UPLOAD] = "upload",
+		[TOP_MAKERS] = "makers",       [TOP_NETWORK] = "network",
 	};
 
 	return names[stage];

@@ -51,7 +51,7 @@ struct top_network_view {
 	bool has_name; /* a mount of one dataset has no directory for it */
 	bool is_out;
 	bool has_rate;
-	bool is_measured; /* now.rate */
+	bool is_measured;   /* now.rate */
 	double bytes_per_s; /* between the two readings */
 	double latency_ms;
 	bool has_tier;

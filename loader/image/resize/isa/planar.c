@@ -137,9 +137,10 @@ INLINE void store_rows(const shorts columns[SIDE], uint8_t *out, size_t stride)
 	shuffle_sixteen(a, b);
 	for (unsigned i = 0; i < SIDE; i++)
 		for (unsigned k = 0; k < SHORTS / HALF; k++)
-			shorts_store_eight(out + (k * HALF + i % HALF) * stride +
-						   i / HALF * SIDE,
-					   b[i], k);
+			shorts_store_eight(
+				out + (k * HALF + i % HALF) * stride +
+					i / HALF * SIDE,
+				b[i], k);
 }
 
 INLINE shorts times(shorts v, int coefficient)
@@ -171,8 +172,8 @@ INLINE void make_rgb(const struct planar_colours *c, uint32_t x, uint32_t y,
 	shorts cb = chroma_of(c->in[1], x, y);
 	shorts cr = chroma_of(c->in[2], x, y);
 	shorts red = cr + times(cr, PLANAR_RED_OF_CR);
-	shorts green = times(cb, PLANAR_GREEN_OF_CB) +
-		       times(cr, PLANAR_GREEN_OF_CR);
+	shorts green =
+		times(cb, PLANAR_GREEN_OF_CB) + times(cr, PLANAR_GREEN_OF_CR);
 	shorts blue = cb + times(cb, PLANAR_BLUE_OF_CB);
 
 	out->red = shorts_add(luma, red) >> PLANAR_POINT;
@@ -323,8 +324,8 @@ INLINE void weigh_taps(struct filter *f, uint32_t taps)
 		UNROLL
 		for (int n = 0; n < FOUR; n++)
 			UNROLL
-			for (uint32_t k = 0; k < taps; k++)
-				*out++ = (uint32_t)weights[k][n];
+		for (uint32_t k = 0; k < taps; k++)
+			*out++ = (uint32_t)weights[k][n];
 	}
 }
 

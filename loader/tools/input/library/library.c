@@ -14,13 +14,13 @@
 #include "fs/base/util/bytes.h"
 #include "fs/base/util/cleanup.h"
 #include "fs/base/util/thread.h"
+#include "fs/base/util/utf8.h"
 #include "loader/tools/input/kinds.h"
 #include "loader/tools/input/library/pass.h"
 #include "loader/tools/input/library/schema.h"
 #include "loader/tools/input/library/spool.h"
 #include "loader/tools/input/library/unite.h"
 #include "loader/tools/picture/picture.h"
-#include "fs/base/util/utf8.h"
 
 enum { NEED_SIZE = PATH_MAX + 256 };
 
