@@ -138,7 +138,7 @@ class Loader:
         return {s.name.decode(): s for s in out[:n]}
 
     def throughput(self, size=None):
-        out = Pace(size=size or ctypes.sizeof(Pace))
+        out = Pace(size=ctypes.sizeof(Pace) if size is None else size)
         r = self.lib.beton_loader_throughput(self.handle, ctypes.byref(out))
         return r or out
 

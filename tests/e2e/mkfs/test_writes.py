@@ -258,7 +258,9 @@ def as_another_user():
 def open_path(tmp_path):
     """A directory that other users reach, too."""
     needs_other_users()
-    for p in (tmp_path, *tmp_path.parents[:2]):
+    # Those of pytest, and of the worker of pytest-xdist, if there is one.
+    depth = 3 if os.environ.get("PYTEST_XDIST_WORKER") else 2
+    for p in (tmp_path, *tmp_path.parents[:depth]):
         p.chmod(0o755)
     return tmp_path
 
