@@ -49,10 +49,13 @@ struct reading {
 	  .argument = "TEXT", \
 	  .help = "Transform the fields by a pipeline, " \
 		  "beton-transforms(7) (default: deliver them as stored)" }
+/* Loaders of other tools call the threads workers, so that name works, too. */
 #define JOBS_ROW \
 	{ "jobs", 'j', OPTION_NUMBER, AT(jobs), .min = 1, .max = 4096, \
 	  .argument = "N", \
-	  .help = "Use N threads (default: one per usable CPU)" }
+	  .help = "Use N threads (default: one per usable CPU)" }, \
+	{ "workers", .kind = OPTION_NUMBER, AT(jobs), .min = 1, .max = 4096, \
+	  .argument = "N" }
 #define PREFETCH_ROW \
 	{ "prefetch", .kind = OPTION_NUMBER, AT(prefetch), .min = 1, \
 	  .max = 4096, .argument = "N", \

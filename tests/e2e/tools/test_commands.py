@@ -199,6 +199,7 @@ def test_abbreviations_mean_the_same(photos, tmp_path):
                 "--delivery=zero-copy"),
         "short": ("--world-s", "2", "--ra", "1", "-qj2", "--deliv=zero-copy"),
         "separate": ("--world", "2", "--rank", "1", "-j", "2"),
+        "workers": ("--world-size=2", "--rank=1", "--workers=2"),
     }
     for name, form in forms.items():
         run("beton", "dump", photos, "--out", tmp_path / name, *common, *form)
@@ -215,7 +216,7 @@ def test_abbreviations_mean_the_same(photos, tmp_path):
 
 
 @pytest.mark.parametrize("given, expected", [
-    (("--workers=2",), "unknown option --workers; did you mean `--jobs'?"),
+    (("--num-workers=2",), "unknown option --num-workers; did you mean `--jobs'?"),
     (("--threads", "2"), "unknown option --threads; did you mean `--jobs'?"),
     (("--delivery=handover",), "--delivery=handover: expected one of auto, "
                                "zero-copy, direct"),
