@@ -50,9 +50,8 @@ int copy_open(struct writer *w, struct log *log, struct copy **out)
 	c->values = calloc(n, sizeof(*c->values));
 	c->ranges = calloc(n, sizeof(*c->ranges));
 	if (!c->from || !c->values || !c->ranges) {
-		log_error(log, "%s: out of memory", writer_path(w));
 		copy_close(c);
-		return -ENOMEM;
+		return log_no_memory(log, writer_path(w));
 	}
 	*out = c;
 	return 0;

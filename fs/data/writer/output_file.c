@@ -42,7 +42,7 @@ static int wrap(int r, struct outfile *file, const char *path, struct log *log,
 		return r;
 	f = calloc(1, sizeof(*f));
 	if (!f) {
-		log_error(log, "%s: out of memory", path);
+		log_no_memory(log, path);
 		outfile_abort(&file);
 		return -ENOMEM;
 	}
@@ -74,9 +74,8 @@ static int open_path(const struct output_setup *setup, struct output **out)
 	f->renews_sums = setup->renews_sums;
 	f->side = sums_path(setup->path);
 	if (!f->side) {
-		log_error(setup->log, "%s: out of memory", setup->path);
 		close_file(&f->output);
-		return -ENOMEM;
+		return log_no_memory(setup->log, setup->path);
 	}
 	*out = &f->output;
 	return 0;

@@ -72,9 +72,8 @@ int spool_open(struct pass *pass, uint64_t rows_per_block, uint64_t count,
 		s->extents =
 			calloc(pass_num_blocks(pass) + 1, sizeof(*s->extents));
 	if (!s || !s->extents) {
-		log_error(log, "out of memory");
 		free(s);
-		return -ENOMEM;
+		return log_no_memory(log, NULL);
 	}
 	s->rows_per_block = rows_per_block;
 	s->count = count;
