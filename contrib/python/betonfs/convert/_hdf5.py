@@ -2,13 +2,14 @@
 """HDF5 files, by h5py. Datasets with the same number of rows are columns."""
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ._block import Bytes, Ints, Packed, Pixels, Reals
+from ._block import Bytes, Ints, Packed, Pixels, Reals, joined
 from ._source import (LOOK_AT, Column, Form, Mistake, Options, Source, array_of,
                       as_bytes, as_list, image_or_bytes, library, packed,
                       shortened)
@@ -70,7 +71,26 @@ def _form(column: Column) -> Form:
     return Form(column.key.form + shape, column.classes)
 
 
-class Hdf5(Source):
+class RunSource(Source):
+    """Files whose libraries read ranges of rows. Runs of rows are read at once."""
+    _n = 0      # rows of all files
+
+    @abstractmethod
+    def _part(self, column: Column, part: int, begin: int, end: int,
+              errors: dict[int, str], at: int) -> Packed:
+        """The values of rows of one file, which are rows `at` of the block."""
+
+    def read(self, columns: Sequence[Column],
+             rows: Sequence[int]) -> tuple[list[Packed], dict[int, str]]:
+        errors: dict[int, str] = {}
+        found: list[list[Packed]] = [[] for _ in columns]
+        for at, n, part, row in _runs(rows, self.parts, self._n):
+            for column, own in zip(columns, found):
+                own.append(self._part(column, part, row, row + n, errors, at))
+        return [joined(own) for own in found], errors
+
+
+class Hdf5(RunSource):
     title = "HDF5 files"
 
     def __init__(self, paths: Sequence[str], options: Options) -> None:
@@ -213,10 +233,9 @@ class Hdf5(Source):
 
     # --- rows ---
 
-    def _part(self, column: Column, file: Any, begin: int, end: int,
+    def _part(self, column: Column, part: int, begin: int, end: int,
               errors: dict[int, str], at: int) -> Packed:
-        """The values of rows of one file, which are rows `at` of the block."""
-        dataset = file[column.key.path]
+        dataset = self._files[part][column.key.path]
         form = column.key.form
         own = {i - at: why for i, why in errors.items()}
         try:
@@ -230,17 +249,6 @@ class Hdf5(Source):
         found = _packed(column, form, values, end - begin, dataset, own)
         errors.update({at + i: why for i, why in own.items()})
         return found
-
-    def read(self, columns: Sequence[Column],
-             rows: Sequence[int]) -> tuple[list[Packed], dict[int, str]]:
-        from ._block import joined
-        errors: dict[int, str] = {}
-        found: list[list[Packed]] = [[] for _ in columns]
-        for at, n, part, row in _runs(rows, self.parts, self._n):
-            for column, own in zip(columns, found):
-                own.append(self._part(column, self._files[part], row, row + n,
-                                      errors, at))
-        return [joined(own) for own in found], errors
 
 
 def _names(members: dict[str, int] | None) -> tuple[str, ...]:

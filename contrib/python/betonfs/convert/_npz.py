@@ -11,9 +11,9 @@ from typing import Any, IO
 
 import numpy as np
 
-from ._block import Bytes, Packed, joined
-from ._hdf5 import _packed, _runs
-from ._source import (Column, Form, Mistake, Options, Source, array_of, shortened)
+from ._block import Bytes, Packed
+from ._hdf5 import RunSource, _packed
+from ._source import (Column, Form, Mistake, Options, array_of, shortened)
 
 REMEDY = "leave the array out with --fields"
 _IMAGES = ("image", "images", "img")
@@ -85,7 +85,7 @@ def _header(stream: Any) -> tuple[tuple[int, ...], bool, Any]:
     return shape, fortran, dtype
 
 
-class Npz(Source):
+class Npz(RunSource):
     title = "archives of NumPy arrays (.npz)"
 
     def __init__(self, paths: Sequence[str], options: Options) -> None:
@@ -181,12 +181,3 @@ class Npz(Source):
             found = _packed(column, form, values, end - begin, None, own)
         errors.update({at + i: why for i, why in own.items()})
         return found
-
-    def read(self, columns: Sequence[Column],
-             rows: Sequence[int]) -> tuple[list[Packed], dict[int, str]]:
-        errors: dict[int, str] = {}
-        found: list[list[Packed]] = [[] for _ in columns]
-        for at, n, part, row in _runs(rows, self.parts, self._n):
-            for column, own in zip(columns, found):
-                own.append(self._part(column, part, row, row + n, errors, at))
-        return [joined(own) for own in found], errors
